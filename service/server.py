@@ -23,7 +23,7 @@ from service.app import create_app
 from service.engine.messages import Ready
 from service.front import Front
 from service.fronts.keeper import Fronts
-from service.fronts.office import Common
+from service.fronts.leases import Common
 from service.listening import (
     QuietServer,
     allow_connections,

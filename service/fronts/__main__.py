@@ -10,7 +10,7 @@ from service.engine.lifetime import end_with_parent, leave_signals_to_the_front
 
 
 def main() -> int:
-    """Answer requests until the owner says that it is over."""
+    """Answer requests until the owner ends it."""
     leave_signals_to_the_front()
     parser = argparse.ArgumentParser(description="A front; started by `dragoman serve`.")
     parser.add_argument("--link", type=int, required=True, help="the socket to the owner")

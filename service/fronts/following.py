@@ -76,10 +76,10 @@ class Following:
     def __repr__(self) -> str:
         return f"<Following {self.routes!r} is_serving={self.is_serving}>"
 
-    async def prepare(self, told: Deploy) -> bool:
+    async def prepare(self, message: Deploy) -> bool:
         """Read what the next deployment is of; whether it is what the owner has read."""
         try:
-            found = await asyncio.to_thread(self._read, told)
+            found = await asyncio.to_thread(self._read, message)
         except DragomanError as error:
             _LOGGER.error("front_cannot_follow", extra={"fields": {"reason": str(error)}})  # noqa: TRY400  # it is foreseen
             return False
@@ -88,20 +88,20 @@ class Following:
             return False
         engines = RemoteEngines(
             self._link,
-            told.generation,
-            told.ready,
-            max_request_segments=told.max_request_segments,
+            message.generation,
+            message.ready,
+            max_request_segments=message.max_request_segments,
         )
         deployment = Deployment(
             found,
             engines,
             text_thread=self._text_thread,
             on_finished=self._on_finished,
-            left_out=frozenset(told.left_out),
+            left_out=frozenset(message.left_out),
             cache=self._cache,
             on_looked_up=self._metrics.segments.looked_up,
         )
-        self._prepared = told.generation, deployment
+        self._prepared = message.generation, deployment
         return True
 
     def serve(self, generation: int) -> None:
@@ -150,13 +150,13 @@ class Following:
     async def stop_retiring(self) -> None:
         """Return: so are those that are left."""
 
-    def _read(self, told: Deploy) -> Checkpoints:
+    def _read(self, message: Deploy) -> Checkpoints:
         found = Checkpoints(
-            usable=_read_all(told.usable),
-            unloaded=_read_all(told.unloaded),
+            usable=_read_all(message.usable),
+            unloaded=_read_all(message.unloaded),
             faulty=tuple(
                 FaultyCheckpoint(directory=Path(one.directory), reason=one.reason)
-                for one in told.faulty
+                for one in message.faulty
             ),
         )
         languages: Collection[str] = found.languages

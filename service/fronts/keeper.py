@@ -1,8 +1,8 @@
-"""The fronts of a server, as their owner keeps them: started, told what is served, and replaced.
+"""Supervisor of the front processes: starts them, sends them deployments, replaces lost ones.
 
 Owns which fronts there are, the numbers of deployments, and when a front follows one. A front
 that is lost loses its connections and nothing else: what it held is given back, what it had
-counted stays, and another one is started. What a front asks for is `service.fronts.office`.
+counted stays, and another one is started. What a front asks for is `service.fronts.leases`.
 """
 
 import asyncio
@@ -18,9 +18,9 @@ from model.errors import DragomanError
 from service.engine.client.supervisor import RestartBudget
 from service.engine.errors import EngineUnavailableError
 from service.fronts.child import FrontChild
-from service.fronts.desk import Desk
+from service.fronts.handle import FrontHandle
+from service.fronts.leases import Common
 from service.fronts.messages import Drain, Leave, ReloadKeys
-from service.fronts.office import Common
 from service.fronts.settings_message import begin_with
 from service.models.deployments.deployment import Deployment
 from service.settings import Settings
@@ -63,17 +63,17 @@ class Fronts:
         self._latest: tuple[int, Deployment] | None = None
         self._next: tuple[int, Deployment] | None = None
         self._max_connections = 1
-        self._desks: dict[int, Desk] = {}
+        self._handles: dict[int, FrontHandle] = {}
         self._past: tuple[Family, ...] = ()
         self._is_leaving = self._has_ended = False
         self._num_given_up = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._metrics = FrontMetrics(metrics, num_fronts=settings.fronts)
-        self._metrics.watch(lambda: sum(desk.is_serving for desk in self._desks.values()))
+        self._metrics.watch(lambda: sum(handle.is_serving for handle in self._handles.values()))
         metrics.watch_fronts(self._families, self._ask_figures)
 
     def __repr__(self) -> str:
-        return f"<Fronts {len(self._desks)} of {self._settings.fronts}>"
+        return f"<Fronts {len(self._handles)} of {self._settings.fronts}>"
 
     def divide(self, max_connections: int) -> int:
         """Divide connections evenly; the part of each front, and of the owner."""
@@ -120,16 +120,16 @@ class Fronts:
         """Have all fronts serve the first deployment, as soon as each has read what it is of."""
         number = self._number(deployment)
         self._latest = number, deployment
-        for desk in self._desks.values():
-            self._start_bringing_up(desk)
+        for handle in self._handles.values():
+            self._start_bringing_up(handle)
 
     async def prepare(self, deployment: Deployment) -> None:
         """Have the fronts that serve read what the next deployment is of."""
         number = self._number(deployment)
         self._next = number, deployment
-        asked = [desk.deploy(number, deployment) for desk in self._desks.values()]
-        if asked:
-            await asyncio.wait(list(map(asyncio.ensure_future, asked)), timeout=_FOLLOW_SECONDS)
+        replies = [handle.deploy(number, deployment) for handle in self._handles.values()]
+        if replies:
+            await asyncio.wait(list(map(asyncio.ensure_future, replies)), timeout=_FOLLOW_SECONDS)
 
     async def switch(self, deployment: Deployment) -> None:
         """Have the fronts serve it; one that has not read it serves nothing until it has."""
@@ -137,39 +137,39 @@ class Fronts:
         assert self._next[1] is deployment
         self._latest, self._next = self._next, None
         number = self._latest[0]
-        asked = [asyncio.ensure_future(desk.serve(number)) for desk in self._desks.values()]
-        if asked:
-            await asyncio.wait(asked, timeout=_SWITCH_SECONDS)
-        for desk in self._desks.values():
-            if not desk.is_serving and not desk.has_refused(number):
-                self._start_bringing_up(desk)
+        replies = [asyncio.ensure_future(handle.serve(number)) for handle in self._handles.values()]
+        if replies:
+            await asyncio.wait(replies, timeout=_SWITCH_SECONDS)
+        for handle in self._handles.values():
+            if not handle.is_serving and not handle.has_refused(number):
+                self._start_bringing_up(handle)
 
     def reload_keys(self) -> None:
         """Have all read their keys again."""
-        for desk in self._desks.values():
-            desk.send(ReloadKeys())
+        for handle in self._handles.values():
+            handle.send(ReloadKeys())
 
     def drain(self) -> None:
         """Have all accept nothing more."""
         self._is_leaving = True
-        for desk in self._desks.values():
-            desk.send(Drain())
+        for handle in self._handles.values():
+            handle.send(Drain())
 
     def hurry(self) -> None:
         """Have all that are leaving wait for no client that does not read its answer."""
         if self._has_ended:
-            for desk in self._desks.values():
-                desk.send(Leave(is_hurried=True))
+            for handle in self._handles.values():
+                handle.send(Leave(is_hurried=True))
 
     async def leave(self) -> None:
-        """Have all write what they have, and end; return when they are gone, or after a while."""
+        """Have all fronts write their answers and end; returns when they have, or after a while."""
         self._is_leaving = self._has_ended = True
-        desks = list(self._desks.values())
-        for desk in desks:
-            desk.send(Leave())
+        handles = list(self._handles.values())
+        for handle in handles:
+            handle.send(Leave())
         with suppress(TimeoutError):
             async with asyncio.timeout(_LEAVE_SECONDS):
-                await asyncio.gather(*(desk.wait_gone() for desk in desks))
+                await asyncio.gather(*(handle.wait_closed() for handle in handles))
 
     async def _keep(
         self,
@@ -208,52 +208,52 @@ class Fronts:
         except OSError:
             _LOGGER.exception("front_not_started")
             return "exit"
-        desk = Desk(child, common, on_connection, clock=self._clock)
-        desk.send(begin_with(self._settings, max_connections=self._max_connections))
-        self._desks[place] = desk
-        self._start_bringing_up(desk)
+        handle = FrontHandle(child, common, on_connection, clock=self._clock)
+        handle.send(begin_with(self._settings, max_connections=self._max_connections))
+        self._handles[place] = handle
+        self._start_bringing_up(handle)
         try:
-            return await desk.run(
+            return await handle.run(
                 start_seconds=self._settings.start_timeout_seconds,
                 hang_seconds=self._settings.hang_seconds,
                 figures_seconds=_FIGURES_SECONDS,
             )
         finally:
-            del self._desks[place]
-            self._past = added([self._past, only_totals(desk.figures)])
+            del self._handles[place]
+            self._past = added([self._past, only_totals(handle.figures)])
 
     def _number(self, deployment: Deployment) -> int:
         number = next(self._numbers)
         self.generations[number] = deployment
         return number
 
-    def _start_bringing_up(self, desk: Desk) -> None:
-        task = asyncio.create_task(self._bring_up(desk), name="front-follower")
+    def _start_bringing_up(self, handle: FrontHandle) -> None:
+        task = asyncio.create_task(self._bring_up(handle), name="front-follower")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _bring_up(self, desk: Desk) -> None:
+    async def _bring_up(self, handle: FrontHandle) -> None:
         """Have a front serve the latest deployment, unless it is one of several.
 
         A front that begins later cannot read what an older deployment still serves.
         """
         while self._latest is not None:
             number, deployment = self._latest
-            if deployment.faulty and desk.num_served == 0 and self._is_one_of_several(desk):
+            if deployment.faulty and handle.num_served == 0 and self._is_one_of_several(handle):
                 return
-            if not await desk.deploy(number, deployment):
+            if not await handle.deploy(number, deployment):
                 return
             if self._latest[0] == number:
-                await desk.serve(number)
+                await handle.serve(number)
                 return
 
-    def _is_one_of_several(self, desk: Desk) -> bool:
-        return len(desk.common.front.deployments) > 1
+    def _is_one_of_several(self, handle: FrontHandle) -> bool:
+        return len(handle.common.front.deployments) > 1
 
     def _families(self) -> Sequence[Family]:
-        return added([self._past, *(desk.figures for desk in self._desks.values())])
+        return added([self._past, *(handle.figures for handle in self._handles.values())])
 
     async def _ask_figures(self) -> None:
-        asked = [asyncio.ensure_future(desk.ask_figures()) for desk in self._desks.values()]
-        if asked:
-            await asyncio.wait(asked, timeout=_FIGURES_SECONDS)
+        replies = [asyncio.ensure_future(handle.ask_figures()) for handle in self._handles.values()]
+        if replies:
+            await asyncio.wait(replies, timeout=_FIGURES_SECONDS)

@@ -1,4 +1,4 @@
-"""A front's end of the conversation with the owner: what it asks, and the answers.
+"""A front's end of the socket to the owner: its requests, and their answers.
 
 Owns numbers of questions and their futures, and what the owner says by itself. Stands for the
 parts of a server that only the owner has: places for requests, limits a minute, engines,
@@ -40,7 +40,7 @@ _GONE = "the owner of the engines is gone"
 
 
 class Link:
-    """The owner, as a front asks it.
+    """Client of the owner, for one front.
 
     Args:
         stream: To the owner.
@@ -55,8 +55,8 @@ class Link:
     def __repr__(self) -> str:
         return f"<Link questions={len(self._questions)} submissions={len(self._submissions)}>"
 
-    def heard(self, message: Replied | Answered | Refused) -> None:
-        """Take an answer; one that nobody waits for any more is ignored."""
+    def handle(self, message: Replied | Answered | Refused) -> None:
+        """Route an answer to its waiter; one without a waiter is ignored."""
         match message:
             case Replied(number=number):
                 if not (future := self._questions.pop(number)).done():
@@ -70,7 +70,7 @@ class Link:
                         answer.set_exception(error_of(trouble))
 
     def lost(self) -> None:
-        """The owner is gone: nothing will be answered."""
+        """End all waits with an error: the owner's process has ended."""
         for question in self._questions.values():
             if not question.done():
                 question.set_exception(EngineUnavailableError(_GONE))
@@ -97,7 +97,7 @@ class Link:
             priority=priority,
         )
         try:
-            await self._asked(number, claim)
+            await self._reply_to(number, claim)
             yield
         finally:
             self._stream.send(Release(number=number))
@@ -105,8 +105,8 @@ class Link:
     async def spend(self, kind: str, identity: str, *, limit: int, cost: int = 1) -> float | None:
         """As of `service.access.rates.RateLimiter`."""
         number = next(self._numbers)
-        asked = Spend(number=number, kind=kind, identity=identity, limit=limit, cost=cost)
-        return (await self._asked(number, asked)).seconds
+        request = Spend(number=number, kind=kind, identity=identity, limit=limit, cost=cost)
+        return (await self._reply_to(number, request)).seconds
 
     async def give_back(self, kind: str, identity: str, *, limit: int) -> None:
         """Likewise."""
@@ -125,14 +125,14 @@ class Link:
             RequestError: As the owner says it.
         """
         number, (source, target) = next(self._numbers), languages
-        asked = AskTerms(
+        request = AskTerms(
             number=number,
             owner=owner,
             glossary_ids=tuple(glossary_ids),
             source=source,
             target=target,
         )
-        found = (await self._asked(number, asked)).entries
+        found = (await self._reply_to(number, request)).entries
         return Glossary(
             [
                 Entry(source=one, target=other, is_case_sensitive=is_case_sensitive)
@@ -141,7 +141,7 @@ class Link:
         )
 
     def submit(self, generation: int, jobs: Sequence[SegmentJob], *, client: int) -> SegmentBatch:
-        """Have segments translated; whether they are accepted, their answers say."""
+        """Submit segments; a refusal comes as their answer."""
         loop = asyncio.get_running_loop()
         number = next(self._numbers)
         answers = [loop.create_future() for _ in jobs]
@@ -165,7 +165,7 @@ class Link:
     def _drop(self, number: int, _places: Sequence[int]) -> None:
         self._stream.send(Drop(number=number))
 
-    async def _asked(self, number: int, question: Claim | Spend | AskTerms) -> Replied:
+    async def _reply_to(self, number: int, question: Claim | Spend | AskTerms) -> Replied:
         answer: asyncio.Future[Replied] = asyncio.get_running_loop().create_future()
         self._questions[number] = answer
         self._stream.send(question)
@@ -210,7 +210,7 @@ class RemoteEngines:
     def check_open(
         self, priority: Priority | None = None, *, checkpoint: int | None = None
     ) -> None:
-        """Return: whether there is room, the owner says."""
+        """Return: the owner checks whether there is room."""
 
     def submit(self, jobs: Sequence[SegmentJob], *, client: int = 0) -> SegmentBatch:
         """Have segments of one request translated; never waits.
@@ -257,7 +257,7 @@ class RemoteGlossaries(Glossaries):
 
 
 class RemoteCounts:
-    """What callers have translated, as the owner counts it.
+    """Characters that callers have translated, counted by the owner.
 
     Args:
         add: Counts characters for a caller.
@@ -271,7 +271,7 @@ class RemoteCounts:
         self._add(identity, num_characters)
 
     def of(self, identity: str) -> int:  # noqa: ARG002
-        """Nothing: requests that ask for it are the owner's."""
+        """Zero: requests for the count are passed on to the owner."""
         return 0
 
 

@@ -1,7 +1,7 @@
 """Messages between the owner and its fronts: typed and framed as those of engines are.
 
 Owns the messages. Whoever asks numbers what it asks; a number is answered once. Does no I/O; what
-is done with them is `service.fronts.office` on the owner's side, `service.fronts.link` on a
+is done with them is `service.fronts.leases` on the owner's side, `service.fronts.link` on a
 front's.
 
 A conversation: `Begin` goes to a front; then `Deploy`, answered by `Prepared`, and `Serve`,
@@ -64,7 +64,7 @@ class Begin(_Message, frozen=True, kw_only=True, tag="begin"):
 
 
 class Deploy(_Message, frozen=True, kw_only=True, tag="deploy"):
-    """What the next deployment is of.
+    """The checkpoints of the next deployment.
 
     Attributes:
         generation: Its number.
@@ -92,7 +92,7 @@ class Serve(_Message, frozen=True, kw_only=True, tag="serve"):
 
 
 class Replied(_Message, frozen=True, kw_only=True, tag="replied"):
-    """The answer to what a front has asked for by a number.
+    """The answer to a front's numbered request.
 
     Attributes:
         number: What it asked.
@@ -124,7 +124,7 @@ class Refused(_Message, frozen=True, kw_only=True, tag="refused"):
 
 
 class AskFigures(_Message, frozen=True, kw_only=True, tag="ask_figures"):
-    """What has been counted so far? Also a sign of life, which wants another."""
+    """Request for a front's figures; also a heartbeat, to which `Figures` is the reply."""
 
     number: int
 
@@ -148,20 +148,20 @@ class Leave(_Message, frozen=True, kw_only=True, tag="leave"):
 
 
 class Prepared(_Message, frozen=True, kw_only=True, tag="prepared"):
-    """Whether a front has read exactly what a deployment is of."""
+    """Reply to `Deploy`: whether a front has read exactly those checkpoints."""
 
     generation: int
     is_read: bool
 
 
 class Serving(_Message, frozen=True, kw_only=True, tag="serving"):
-    """A front has done what `Serve` says."""
+    """A front serves the deployment of `Serve`."""
 
     generation: int
 
 
 class Claim(_Message, frozen=True, kw_only=True, tag="claim"):
-    """A place for a request, asked for.
+    """Request for a place in the server's bound of requests.
 
     Attributes:
         number: Of the place.
@@ -192,13 +192,13 @@ class SubmitJobs(_Message, frozen=True, kw_only=True, tag="submit_jobs"):
 
 
 class Drop(_Message, frozen=True, kw_only=True, tag="drop"):
-    """Nobody waits for the rest of a submission."""
+    """Cancellation of the rest of a submission."""
 
     number: int
 
 
 class Spend(_Message, frozen=True, kw_only=True, tag="spend"):
-    """Something of a caller's minute, asked for."""
+    """Request for a part of a caller's limit a minute."""
 
     number: int
     kind: str
@@ -215,7 +215,7 @@ class Count(_Message, frozen=True, kw_only=True, tag="count"):
 
 
 class AskTerms(_Message, frozen=True, kw_only=True, tag="ask_terms"):
-    """What do a caller's glossaries have for two languages?"""
+    """Request for the terms of a caller's glossaries for two languages."""
 
     number: int
     owner: str
@@ -225,7 +225,7 @@ class AskTerms(_Message, frozen=True, kw_only=True, tag="ask_terms"):
 
 
 class Figures(_Message, frozen=True, kw_only=True, tag="figures"):
-    """What a front has counted so far."""
+    """A front's counts so far."""
 
     number: int
     families: tuple[Family, ...]

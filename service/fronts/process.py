@@ -153,7 +153,7 @@ class FrontServer:
     def _heard(self, message: OwnerMessage) -> None:
         match message:
             case Replied() | Answered() | Refused():
-                self._link.heard(message)
+                self._link.handle(message)
             case AskFigures(number=number):
                 self._stream.send(Figures(number=number, families=self._metrics.shared_families()))
             case Deploy():

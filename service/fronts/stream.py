@@ -54,7 +54,7 @@ class Stream(Generic[MessageT]):
         return f"<Stream unsent={len(self._unsent)}>"
 
     def send(self, *messages: msgspec.Struct) -> None:
-        """Queue messages; what is said to somebody who has gone is dropped.
+        """Queue messages; after the other process has ended they are dropped.
 
         Raises:
             ProtocolError: One is too large for a frame.
@@ -65,7 +65,7 @@ class Stream(Generic[MessageT]):
         self._unsent += frames
 
     async def receive(self) -> list[MessageT]:
-        """Messages that have come, at least one.
+        """Received messages, at least one.
 
         Raises:
             PeerGoneError: The other side has closed its end.

@@ -1,4 +1,4 @@
-"""What the owner does for one front: places, segments, limits a minute, terms.
+"""Leases of one front: places, segments, limits a minute, terms.
 
 Owns what a front holds, so that all of it is given back when the front is lost. Requests, engines
 and limits themselves are those of the owner's own server; which deployments there are and how a
@@ -38,12 +38,12 @@ from service.models.deployments.requests_in_flight import replaced
 
 _LOGGER = logging.getLogger("dragoman.fronts")
 
-Asked = Claim | Release | SubmitJobs | Drop | Spend | Count | AskTerms
+FrontRequest = Claim | Release | SubmitJobs | Drop | Spend | Count | AskTerms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Common:
-    """What fronts have in common.
+    """State of the owner that all fronts share.
 
     Attributes:
         front: The owner's own: its requests, which those of fronts count with.
@@ -56,8 +56,8 @@ class Common:
     generations: Mapping[int, Deployment]
 
 
-class Office:
-    """What one front holds.
+class FrontLeases:
+    """Leases of one front: the places and submissions that the owner holds for it.
 
     Args:
         common: What fronts have in common.
@@ -72,10 +72,10 @@ class Office:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def __repr__(self) -> str:
-        return f"<Office places={len(self._places)} submissions={len(self._batches)}>"
+        return f"<FrontLeases places={len(self._places)} submissions={len(self._batches)}>"
 
-    def heard(self, message: Asked) -> None:
-        """Do what a front asks."""
+    def handle(self, message: FrontRequest) -> None:
+        """Act on a front's message."""
         match message:
             case Claim():
                 self._claim(message)
@@ -95,7 +95,7 @@ class Office:
                 self._start(number, self._find_terms(message))
 
     def close(self) -> None:
-        """Give back all that the front held: it is gone."""
+        """Release all that the front held, after its process has ended."""
         for place in self._places.values():
             place.close()
         self._places.clear()
@@ -118,15 +118,15 @@ class Office:
             self._places[claim.number] = stack
             self._send(Replied(number=claim.number))
 
-    def _submit(self, asked: SubmitJobs) -> None:
+    def _submit(self, message: SubmitJobs) -> None:
         try:
-            engines = self._deployment(asked.generation).pool
-            batch = engines.submit(asked.jobs, client=asked.client)
+            engines = self._deployment(message.generation).pool
+            batch = engines.submit(message.jobs, client=message.client)
         except DragomanError as error:
-            self._send(Refused(number=asked.number, trouble=trouble_of(error)))
+            self._send(Refused(number=message.number, trouble=trouble_of(error)))
             return
-        self._batches[asked.number] = batch
-        batch.on_answered(partial(self._answered, asked.number))
+        self._batches[message.number] = batch
+        batch.on_answered(partial(self._answered, message.number))
 
     def _answered(self, number: int, place: int, answer: asyncio.Future[Finished]) -> None:
         finished = trouble = None
@@ -158,15 +158,15 @@ class Office:
                 _LOGGER.exception("front_not_answered")
             self._send(Replied(number=number, trouble=trouble_of(error)))
 
-    async def _spend(self, asked: Spend) -> Replied:
+    async def _spend(self, message: Spend) -> Replied:
         seconds = await self._common.shared.limiter.spend(
-            asked.kind, asked.identity, limit=asked.limit, cost=asked.cost
+            message.kind, message.identity, limit=message.limit, cost=message.cost
         )
-        return Replied(number=asked.number, seconds=seconds)
+        return Replied(number=message.number, seconds=seconds)
 
-    async def _find_terms(self, asked: AskTerms) -> Replied:
+    async def _find_terms(self, message: AskTerms) -> Replied:
         found = await self._common.shared.glossaries.terms(
-            asked.owner, asked.glossary_ids, (asked.source, asked.target)
+            message.owner, message.glossary_ids, (message.source, message.target)
         )
         entries = tuple((one.source, one.target, one.is_case_sensitive) for one in found.entries)
-        return Replied(number=asked.number, entries=entries)
+        return Replied(number=message.number, entries=entries)

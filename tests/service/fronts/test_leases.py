@@ -17,9 +17,9 @@ from model.request import DecodeRequest
 from service.engine.client.submission import SegmentJob
 from service.engine.errors import EngineUnavailableError, QueueFullError
 from service.errors import RequestError
+from service.fronts.leases import Common, FrontLeases
 from service.fronts.link import Link, RemoteEngines
 from service.fronts.messages import front_messages, owner_messages
-from service.fronts.office import Common, Office
 from service.fronts.stream import PeerGoneError, Stream
 from service.models.deployments.deployment import Deployment
 from support.served_front import Served
@@ -39,7 +39,7 @@ class _Front:
 
     link: Link
     stream: Stream
-    office: Office
+    leases: FrontLeases
     engines: RemoteEngines
     deployments: dict[str, Deployment]
 
@@ -52,22 +52,22 @@ async def _front(common: Common) -> AsyncIterator[_Front]:
     one, other = socket.socketpair()
     owner = await Stream.over(one, front_messages())
     front = await Stream.over(other, owner_messages())
-    office = Office(common, owner.send)
+    leases = FrontLeases(common, owner.send)
     link = Link(front)
 
     async def serve() -> None:
         try:
             while True:
                 for message in await owner.receive():
-                    office.heard(message)  # type: ignore[arg-type]  # fronts ask nothing else here
+                    leases.handle(message)  # type: ignore[arg-type]  # fronts ask nothing else here
         except PeerGoneError:
-            office.close()
+            leases.close()
 
     async def listen() -> None:
         try:
             while True:
                 for message in await front.receive():
-                    link.heard(message)  # type: ignore[arg-type]  # likewise
+                    link.handle(message)  # type: ignore[arg-type]  # likewise
         except PeerGoneError:
             link.lost()
 
@@ -79,7 +79,7 @@ async def _front(common: Common) -> AsyncIterator[_Front]:
     ours = Deployment.__new__(Deployment)  # of which a place needs the engines alone
     ours.pool = engines
     try:
-        yield _Front(link, front, office, engines, {"tiny": ours})
+        yield _Front(link, front, leases, engines, {"tiny": ours})
     finally:
         front.abort()
         owner.abort()
@@ -164,7 +164,7 @@ def test_what_nobody_waits_for_any_more_is_cancelled(tmp_path: Path) -> None:
         os.kill(process, signal.SIGCONT)
         await _until(lambda: pool.num_pending == 0)
         assert repr(one.link) == "<Link questions=0 submissions=0>"
-        assert repr(one.office) == "<Office places=0 submissions=0>"
+        assert repr(one.leases) == "<FrontLeases places=0 submissions=0>"
 
     _run(tmp_path, scenario)
 

@@ -1,7 +1,7 @@
-"""The owner's conversation with one front, from its start to its end.
+"""The owner's handle of one front process, from its start to its end.
 
-Owns the front's signs of life and figures, which deployment it serves, and how it was lost. What it
-asks for is `service.fronts.office`; which deployments it is told of is `service.fronts.keeper`.
+Owns the front's heartbeats and figures, which deployment it serves, and how it was lost. Its
+requests are `service.fronts.leases`; which deployments it is sent is `service.fronts.keeper`.
 """
 
 import asyncio
@@ -15,6 +15,7 @@ from typing import Literal, TypeVar
 import msgspec
 
 from service.fronts.child import FrontChild
+from service.fronts.leases import Common, FrontLeases
 from service.fronts.messages import (
     AskFigures,
     Deploy,
@@ -26,7 +27,6 @@ from service.fronts.messages import (
     Serve,
     Serving,
 )
-from service.fronts.office import Common, Office
 from service.fronts.stream import PeerGoneError
 from service.http.passing import Receiver
 from service.models.checkpoints.discovery import TextCheckpoint
@@ -38,11 +38,11 @@ _LOGGER = logging.getLogger("dragoman.fronts")
 T = TypeVar("T")
 
 Loss = Literal["exit", "hang", "protocol"]
-"""How a front was lost: its process ended, it said nothing, or it sent no valid message."""
+"""How a front was lost: its process ended, it was silent, or it sent an invalid message."""
 
 
-class Desk:
-    """One front, as the owner sees it.
+class FrontHandle:
+    """Handle of one front process, in the owner.
 
     Args:
         child: Its process.
@@ -52,7 +52,7 @@ class Desk:
 
     Attributes:
         common: What fronts share.
-        figures: What it had counted when it was last asked.
+        figures: Its counts at the last heartbeat.
         is_serving: Whether it answers requests by itself.
         num_served: Deployments that it has served.
     """
@@ -71,34 +71,34 @@ class Desk:
         self.num_served = 0
         self._child = child
         self._clock = clock
-        self._office = Office(common, self.send)
+        self._leases = FrontLeases(common, self.send)
         self._numbers = count(1)
         self._prepared: dict[int, asyncio.Future[bool]] = {}
         self._served: dict[int, asyncio.Future[None]] = {}
         self._counted: dict[int, asyncio.Future[None]] = {}
-        self._heard_at = clock()
-        self._has_spoken = False
-        self._gone = asyncio.Event()
+        self._received_at = clock()
+        self._has_replied = False
+        self._closed = asyncio.Event()
         self._loss: Loss = "exit"
         loop = asyncio.get_running_loop()
         self._receiver = Receiver(child.passed, loop, on_connection)
 
     def __repr__(self) -> str:
-        return f"<Desk {self._child!r} {self._office!r}>"
+        return f"<FrontHandle {self._child!r} {self._leases!r}>"
 
     def send(self, message: msgspec.Struct) -> None:
-        """Say something to the front; never waits."""
+        """Send the front a message; never waits."""
         self._child.stream.send(message)
 
     async def run(
         self, *, start_seconds: float, hang_seconds: float, figures_seconds: float
     ) -> Loss:
-        """Serve the front until it is gone; how it went.
+        """Serve the front until its process has ended; how it ended.
 
         Args:
-            start_seconds: Time until its first word, after which it is killed.
-            hang_seconds: Silence after which it is, from then on.
-            figures_seconds: Between two looks.
+            start_seconds: Time until its first message, after which it is killed.
+            hang_seconds: Silence after which it is killed, from then on.
+            figures_seconds: Between two heartbeats.
         """
         watching = asyncio.create_task(
             self._watch(start_seconds, hang_seconds, figures_seconds), name="front-watcher"
@@ -108,8 +108,8 @@ class Desk:
         finally:
             watching.cancel()
             self._receiver.close()
-            self._office.close()
-            self._gone.set()
+            self._leases.close()
+            self._closed.set()
             self.is_serving = False
             for prepared in self._prepared.values():
                 prepared.cancel()
@@ -122,18 +122,18 @@ class Desk:
             _LOGGER.info("front_left", extra={"fields": fields})
         return self._loss
 
-    async def wait_gone(self) -> None:
+    async def wait_closed(self) -> None:
         """Return once the front has closed its end."""
-        await self._gone.wait()
+        await self._closed.wait()
 
     async def deploy(self, number: int, deployment: Deployment) -> bool:
-        """Have it read what a deployment is of; whether it has, False too if it goes meanwhile."""
+        """Have the front read a deployment's checkpoints; False if it cannot, or ends meanwhile."""
         answer = self._prepared.get(number)
-        if self._gone.is_set():
+        if self._closed.is_set():
             return False
         if answer is None:
             answer = self._prepared[number] = asyncio.get_running_loop().create_future()
-            self.send(_told(number, deployment))
+            self.send(_deploy_message(number, deployment))
         with suppress(asyncio.CancelledError):
             return await asyncio.shield(answer)
         if answer.cancelled():
@@ -142,7 +142,7 @@ class Desk:
 
     async def serve(self, number: int) -> None:
         """Have it serve a deployment if it has read that one, else none."""
-        if self._gone.is_set():
+        if self._closed.is_set():
             return
         answer = self._served[number] = asyncio.get_running_loop().create_future()
         prepared = self._prepared.get(number)
@@ -157,11 +157,11 @@ class Desk:
         return answer is not None and answer.done() and not _is_true(answer)
 
     async def ask_figures(self) -> None:
-        """Have it say what it has counted, and wait for that."""
+        """Request the front's figures, and wait for them."""
         number = next(self._numbers)
         answer = self._counted[number] = asyncio.get_running_loop().create_future()
         self.send(AskFigures(number=number))
-        gone = asyncio.ensure_future(self._gone.wait())
+        gone = asyncio.ensure_future(self._closed.wait())
         try:
             await asyncio.wait([answer, gone], return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -172,8 +172,8 @@ class Desk:
         try:
             while True:
                 messages = await self._child.stream.receive()
-                self._heard_at = self._clock()
-                self._has_spoken = True
+                self._received_at = self._clock()
+                self._has_replied = True
                 for message in messages:
                     self._take(message)
         except PeerGoneError:
@@ -183,12 +183,12 @@ class Desk:
             self._loss = "protocol"
 
     async def _watch(self, start_seconds: float, hang_seconds: float, seconds: float) -> None:
-        """Ask how it is, now and then; one that does not say is killed."""
+        """Send the front periodic heartbeats; one that does not reply in time is killed."""
         while True:
             self.send(AskFigures(number=next(self._numbers)))
             await asyncio.sleep(seconds)
-            allowed = hang_seconds if self._has_spoken else start_seconds
-            if self._clock() - self._heard_at > allowed:
+            allowed = hang_seconds if self._has_replied else start_seconds
+            if self._clock() - self._received_at > allowed:
                 self._loss = "hang"
                 self._child.kill()
 
@@ -202,7 +202,7 @@ class Desk:
             case Serving(generation=number):
                 _settle(self._served.pop(number, None), None)
             case _:
-                self._office.heard(message)
+                self._leases.handle(message)
 
 
 def _settle(future: asyncio.Future[T] | None, value: T) -> None:
@@ -214,7 +214,7 @@ def _is_true(answer: asyncio.Future[bool]) -> bool:
     return not answer.cancelled() and answer.result()
 
 
-def _told(number: int, deployment: Deployment) -> Deploy:
+def _deploy_message(number: int, deployment: Deployment) -> Deploy:
     return Deploy(
         generation=number,
         usable=tuple(map(_place, deployment.checkpoints)),
