@@ -1,4 +1,4 @@
-"""What a sentence costs the host beside a grid: admission, launches, reading, ends.
+"""Time of the host a sentence of a grid: admission, launches, reading, ends.
 
     python -m benchmarks.gpu.host [--sentences 1024] [--rounds 5]
 
@@ -24,10 +24,11 @@ from torch import Tensor
 
 from benchmarks.machine import describe_command, describe_machine
 from model.config import ModelConfig, SearchConfig, SpecialTokens
+from model.decode.backends.cuda.buckets import Bucket
 from model.decode.backends.cuda.grid import Grid
 from model.decode.backends.cuda.network import GridNetwork
 from model.decode.backends.cuda.recording import Rerun
-from model.decode.backends.cuda.tables import Bucket, GridTables
+from model.decode.backends.cuda.tables import GridTables
 from model.nn.transformer import Transformer
 from model.request import DecodeRequest, SessionLimits
 

@@ -1,4 +1,4 @@
-"""How many kernels a step of the grid launches, nearly: as torch's operators, and as Triton's.
+"""Launches of a step of the grid, approximately: as torch's operators, and as Triton's kernels.
 
     python -m benchmarks.gpu.launches
 

@@ -1,4 +1,4 @@
-"""What a GPU should reach, and what the results say.
+"""Targets on a GPU, and their comparison with results.
 
 Owns the targets and the arithmetic; measures nothing.
 """

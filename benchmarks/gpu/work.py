@@ -1,4 +1,4 @@
-"""What is decoded on the GPU, and by which session.
+"""Sentences and sessions of the measurements on a GPU.
 
 Owns requests of forced length, and sessions that are just large enough for them.
 """

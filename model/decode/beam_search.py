@@ -314,7 +314,7 @@ def _first(scores: Tensor, width: int) -> tuple[Tensor, Tensor]:
 
 
 def _places(beams: Tensor, is_alive: Tensor, live: Tensor) -> tuple[Tensor, Tensor]:
-    """Where each survivor lives: in its parent's place if it is the first to claim it.
+    """Row of each survivor: its parent's if it is the first child of that parent.
 
     Args:
         beams: (S, K) int64, the beam each survivor extends, best first.

@@ -1,4 +1,4 @@
-"""Tokens by which a hypothesis would say again what it has said: n-grams that come once.
+"""Blocking of repeated n-grams: tokens that would complete one that the hypothesis has already.
 
 Owns which tokens those are, over tensors, as masks of the vocabulary that stand between logits and
 choice like those of `model.decode.constraints`. They exist only while a sentence that runs has such

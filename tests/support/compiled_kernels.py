@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 import torch
 
+from model.decode.backends.cuda.buckets import Bucket
 from model.decode.backends.cuda.kernels.choice_ops import ChoiceOps
 from model.decode.backends.cuda.kernels.driver import Function
 from model.decode.backends.cuda.kernels.launching import CompiledLauncher
 from model.decode.backends.cuda.kernels.ops import KernelOps, Linear, NormWeights
-from model.decode.backends.cuda.tables import Bucket
 from support.grid_tables import grown_tables
 
 

@@ -13,7 +13,7 @@ from model.request import DecodeRequest, FinishedSentence
 
 
 class Backend(Protocol):
-    """Running sentences: network, caches and search. What is asked of it always fits."""
+    """Running sentences: network, caches and search. The session admits only what fits."""
 
     def admit(self, slot_ids: Sequence[int], requests: Sequence[DecodeRequest]) -> None:
         """Encode sentences as one batch and let them take part from the next step on.

@@ -12,8 +12,8 @@ from torch.utils._pytree import tree_leaves
 from model.config import SearchConfig
 from model.decode.backends.base import Backend
 from model.decode.backends.cuda.backend import GridBackend
+from model.decode.backends.cuda.buckets import padded_vocabulary
 from model.decode.backends.cuda.recording import Rerun
-from model.decode.backends.cuda.tables import padded_vocabulary
 from model.decode.backends.eager.backend import EagerBackend
 from model.decode.backends.floats import slow_reason
 from model.decode.session import DecodingSession, SessionLimits

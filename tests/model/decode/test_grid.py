@@ -14,9 +14,9 @@ from model.config import SearchConfig
 from model.decode.backends.cuda import grid as grid_module
 from model.decode.backends.cuda import tables as tables_module
 from model.decode.backends.cuda.backend import GridBackend
+from model.decode.backends.cuda.buckets import Bucket, rounded_up
 from model.decode.backends.cuda.grid import Grid
 from model.decode.backends.cuda.recording import Recorder, Rerun, Step
-from model.decode.backends.cuda.tables import Bucket, rounded_up
 from model.decode.session import DecodeRequest, DecodingSession, Hypothesis, SessionLimits
 from model.errors import UnsupportedVariantError
 from model.nn.transformer import Transformer
@@ -392,13 +392,6 @@ def test_in_bfloat16_scores_stay_finer_than_the_network() -> None:
 def test_positions_inside_attention_are_refused() -> None:
     with pytest.raises(UnsupportedVariantError, match="rope"):
         on_grid(small_transformer(position="rope"), Rerun())
-
-
-def test_buckets_are_powers_of_two_and_one_and_a_half_times_them() -> None:
-    sizes = [rounded_up(value, minimum=1, maximum=50) for value in range(1, 52)]
-    assert sorted(set(sizes)) == [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 50]
-    assert all(size >= value for value, size in enumerate(sizes[:50], start=1))
-    assert rounded_up(3, minimum=32, maximum=64) == 32
 
 
 def test_what_is_encoded_is_as_long_as_its_bucket() -> None:

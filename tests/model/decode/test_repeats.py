@@ -11,9 +11,9 @@ from model.config import MAX_NO_REPEAT_NGRAM, SearchConfig
 from model.decode.backends.base import Backend
 from model.decode.backends.cuda import tables as tables_module
 from model.decode.backends.cuda.backend import GridBackend
+from model.decode.backends.cuda.buckets import Bucket
 from model.decode.backends.cuda.grid import Grid
 from model.decode.backends.cuda.recording import Rerun, Step
-from model.decode.backends.cuda.tables import Bucket
 from model.decode.backends.eager.backend import EagerBackend
 from model.decode.backends.plain.backend import PlainBackend
 from model.decode.repeats import paths, repeat_mask, united

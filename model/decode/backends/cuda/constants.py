@@ -1,4 +1,4 @@
-"""Numbers in a row that a step asks for every time, made once: launches that a recording saves.
+"""Constant tensors of a step, made once: each saves a recording a launch.
 
 Owns which calls of torch these are. The functions of the search stay as they are for all backends.
 """
@@ -14,7 +14,7 @@ _FACTORIES = (torch.arange, torch.eye)
 
 
 class Constants(TorchFunctionMode):
-    """While it is entered, `torch.arange` and `torch.eye` make each tensor once.
+    """Context in which `torch.arange` and `torch.eye` make each tensor once.
 
     They must not be written to. They live as long as this does, as recordings that read them must
     find them; there is a handful of each shape of step, of a few KB.

@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from model.config import MAX_NO_REPEAT_NGRAM, SpecialTokens
+from model.decode.backends.cuda.buckets import Bucket, rounded_up
 from model.decode.backends.cuda.constants import Constants
 from model.decode.backends.cuda.ledger import Launched, Ledger
 from model.decode.backends.cuda.network import GridNetwork
 from model.decode.backends.cuda.recording import Recorder, Recordings, Step
 from model.decode.backends.cuda.search import GridSearch, unpack
-from model.decode.backends.cuda.tables import Bucket, GridTables, fill_rows, rounded_up
+from model.decode.backends.cuda.tables import GridTables, fill_rows
 from model.errors import KernelError
 from model.phrases import MAX_PHRASE_TOKENS
 from model.request import DecodeRequest, FinishedSentence, SessionLimits
@@ -121,7 +122,7 @@ class Grid:
         return num_tokens
 
     def _reserve(self, *, num_columns: int, num_slots: int = 0, source_length: int = 0) -> None:
-        """Make the tables as large as everybody needs; what was recorded reads those before."""
+        """Growth of the tables to what all sentences need; earlier recordings read the old ones."""
         has_moved = self._tables.reserve(
             num_slots=num_slots,
             num_columns=num_columns + 1,  # what is forced next is looked up behind the past
@@ -186,7 +187,7 @@ class Grid:
         )
 
     def _stepped(self) -> tuple[Bucket, Tensor]:
-        """Step everybody: what the step covered, and the report on the device."""
+        """One step of all sentences: what it covered, and its report on the device."""
         bucket = self._bucket()
         try:
             return bucket, self._step(bucket)()
@@ -195,7 +196,7 @@ class Grid:
             return self._stepped()
 
     def _bucket(self) -> Bucket:
-        """The smallest bucket that holds everybody.
+        """The smallest bucket that holds all sentences.
 
         Triton's programs read to each sentence's own length and no further: where nothing else runs
         a bucket has all columns, so that there are few of them.
@@ -211,7 +212,7 @@ class Grid:
         return bucket
 
     def _tight_bucket(self) -> Bucket:
-        """What everybody needs, and no more."""
+        """The exact needs of all sentences, without rounding."""
         tables, options = self._tables, self._ledger.options()
         return Bucket(
             num_slots=rounded_up(self._ledger.num_covered(), minimum=1, maximum=tables.num_slots),
@@ -247,7 +248,7 @@ class Grid:
         return self._recordings.step(bucket, write)
 
     def collect(self) -> list[FinishedSentence]:
-        """Read all steps but the last one launched; if nothing comes after it, that one too."""
+        """Reading of all launched steps but the last, which is read too if it is final."""
         finished: list[FinishedSentence] = []
         while len(self._sent) > self._num_unread():
             finished += self._read(self._sent.popleft())

@@ -84,7 +84,7 @@ class Ledger:
         return int(self._positions.max()) + 1
 
     def options(self) -> StepOptions:
-        """What those who run want of a step, which changes only when one joins or leaves."""
+        """Options of a step of all running sentences; they change when one joins or leaves."""
         if self._options is None:
             self._options = self._searches.step_options()
         return self._options
@@ -121,7 +121,7 @@ class Ledger:
         return slots
 
     def launch(self, num_slots: int) -> Launched:
-        """Everybody among the first slots, which is everybody there is, takes part in a step."""
+        """Note of a launched step: all sentences of the first slots take part in it."""
         launched = Launched(
             step=self._num_launched,
             slot_ids=self._slot_ids[:num_slots].copy(),
@@ -132,14 +132,14 @@ class Ledger:
         return launched
 
     def read(self, report: Report, launched: Launched) -> list[int]:
-        """Take note of a step.
+        """Record a step.
 
         Args:
             report: What it did; of slots that have changed hands since, nothing counts.
-            launched: Who took part.
+            launched: The sentences that took part.
 
         Returns:
-            The sentences whose running hypotheses cannot matter any more, by id.
+            Ids of the sentences whose running hypotheses cannot enter the result any more.
         """
         num_slots = len(launched.slot_ids)
         step = launched.step % len(self._tokens)
@@ -171,7 +171,7 @@ class Ledger:
         return is_over
 
     def _end(self, report: Report, launched: Launched, ended: NDArray[np.bool_]) -> None:
-        """Keep what ended, (S, K), if it is among the sentence's best, and say what passes it."""
+        """Keep ended candidates, (S, K), among their sentence's best, and raise its threshold."""
         each = np.flatnonzero(ended) // ended.shape[1]  # NumPy is slow to reduce so short an axis
         slots = each[np.flatnonzero(np.diff(each, prepend=-1))]
         searches, positions = self._searches, launched.positions[slots]
@@ -196,7 +196,7 @@ class Ledger:
         self._thresholds[slots, 0] = np.where(is_enough, np.inf, last)
 
     def _raise_in_groups(self, slots: NDArray[np.int64], kept: NDArray[np.float64]) -> None:
-        """What passes the kept hypotheses, (N, K) scores, of each group."""
+        """The threshold of each group, from the scores (N, K) of its kept hypotheses."""
         searches, width = self._searches, kept.shape[1]
         sizes, required = searches.group_sizes[slots, None], searches.num_required[slots, None]
         places = np.minimum(np.arange(width) * sizes + required - 1, width - 1)
@@ -231,7 +231,7 @@ class Ledger:
         return missed
 
     def _over(self, report: Report, launched: Launched, is_there: NDArray[np.bool_]) -> list[int]:
-        """Of those there whom their running hypotheses, if there are any, no longer help."""
+        """Sentences whose running hypotheses cannot enter the result any more."""
         num_slots = len(launched.slot_ids)
         has_end = self._thresholds[:num_slots, 0] > -np.inf
         best = report.best[:, 0]
@@ -251,7 +251,7 @@ class Ledger:
     def _over_in_groups(
         self, report: Report, launched: Launched, is_there: NDArray[np.bool_]
     ) -> list[int]:
-        """`_over` where the beams of some are divided: who is over in all groups."""
+        """`_over` where beams are divided into groups: sentences that are over in every group."""
         num_groups = report.best.shape[1]
         slots = np.flatnonzero(is_there)
         searches = self._searches
@@ -275,7 +275,7 @@ class Ledger:
         return found
 
     def hypotheses(self, slot_ids: Sequence[int]) -> list[tuple[Hypothesis, ...]]:
-        """Of each sentence the finished hypotheses that were asked for, best first."""
+        """The requested number of finished hypotheses of each sentence, best first."""
         requests = [self._requests[name] for name in slot_ids]
         slots = np.array([self._slots[name] for name in slot_ids], dtype=np.int64)
         searches = [request.search for request in requests]

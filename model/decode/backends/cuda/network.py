@@ -14,9 +14,10 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from model.config import ABSOLUTE_POSITIONS, SpecialTokens
+from model.decode.backends.cuda.buckets import Bucket
 from model.decode.backends.cuda.kernels.opening import Kernels
 from model.decode.backends.cuda.output import OutputProduct
-from model.decode.backends.cuda.tables import Bucket, GridTables
+from model.decode.backends.cuda.tables import GridTables
 from model.decode.fused_layer import LAYER_FIELDS, fuse_layers
 from model.honoured import EVERY_VALUE, HonouredFields, check_honoured
 from model.nn.masks import lengths_mask
@@ -191,7 +192,7 @@ class GridNetwork:
 
     @property
     def has_kernel_layers(self) -> bool:
-        """Whether Triton's programs know the layers."""
+        """Whether Triton's programs run the layers."""
         return self.kernels is not None and self.kernels.decoder is not None
 
     def encode(self, ids: Tensor, lengths: Tensor, slots: Tensor, tables: GridTables) -> None:

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
-from model.decode.backends.cuda.tables import padded_vocabulary
+from model.decode.backends.cuda.buckets import padded_vocabulary
 from model.nn.transformer import Transformer
 
 _MORE_COLUMNS = 8

@@ -15,8 +15,9 @@ from torch import Tensor
 
 from model.config import SpecialTokens
 from model.decode import beam_search
+from model.decode.backends.cuda.buckets import Bucket
 from model.decode.backends.cuda.kernels.covering import covers
-from model.decode.backends.cuda.tables import Bucket, GridTables
+from model.decode.backends.cuda.tables import GridTables
 from model.decode.choice import Diversity, choose
 from model.decode.lexical import LexicalStep
 from model.decode.repeats import paths, repeat_mask, united

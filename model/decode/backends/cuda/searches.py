@@ -1,4 +1,4 @@
-"""Numbers of the searches in a grid's slots, in arrays: what each asks for, and its best ends.
+"""Options and best hypotheses of the searches in a grid's slots, as arrays.
 
 Owns how requests become numbers and which finished hypotheses are kept. Which sentence is in which
 slot, what every step did and which searches are over is `ledger`. No tensor.
@@ -70,7 +70,7 @@ class Searches:
         self.options = np.zeros((8, num_slots), dtype=np.int64)
 
     def write(self, slots: NDArray[np.int64], requests: Sequence[DecodeRequest]) -> None:
-        """Take note of who joins, in (N,) slots."""
+        """Write the options of sentences that join, in (N,) slots."""
         searches, kinds = distinct_searches(requests)
         numbers = np.array([_numbers(search) for search in searches], dtype=np.float64).T
         numbers = numbers[:, kinds]
@@ -87,7 +87,7 @@ class Searches:
         self.options[5:, slots] = np.array([_own_options(request) for request in requests]).T
 
     def step_options(self) -> StepOptions:
-        """What all of them together want of a step."""
+        """The options of a step that serves all of them."""
         most = self.options.max(axis=1).tolist()
         return StepOptions(
             num_candidates=most[0],
@@ -101,7 +101,7 @@ class Searches:
         )
 
     def has_phrases(self, slots: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """(N,), whose translations have to contain something."""
+        """(N,), whether a sentence has phrases that its translation has to contain."""
         has_phrases: NDArray[np.bool_] = self.options[7, slots] > 0
         return has_phrases
 
@@ -112,7 +112,7 @@ class Searches:
         return are_groups
 
     def forget(self, slots: NDArray[np.int64]) -> None:
-        """Clear (N,) slots: nothing is asked for there, and no steps are left."""
+        """Clear (N,) slots: no options, no steps left."""
         self.ends_at[slots] = 0
         self.options[:, slots] = 0
 

@@ -14,7 +14,6 @@ where it was when it was recorded. Two facts make the layout:
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
@@ -22,49 +21,17 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from model.cells import StateShape
 from model.config import ModelConfig, SearchConfig
-from model.decode.beam_search import CHUNK
+from model.decode.backends.cuda.buckets import padded_vocabulary
 from model.decode.constraints import suppressed_mask
 from model.decode.lexical import Automata, automata_of
 from model.decode.sampling import RowSampling, numbers_of
-from model.nn.cells import StateShape
 from model.phrases import MAX_PHRASE_TOKENS, Alternatives
 from model.request import DecodeRequest, SessionLimits
 
 _ALIGNMENT = 16
 """Columns and source positions are multiples of it: fused attention needs that of a mask's rows."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bucket:
-    """Part of the tables that a step covers; a recorded step is for one of these.
-
-    Attributes:
-        num_slots: Slots, from the first.
-        num_columns: Positions of the past, T, from the first.
-        source_length: Source positions, M.
-        num_candidates: Continuations a sentence considers at most, C.
-        with_sources: Also say which source position each row attended to most.
-        with_suppressed: Some sentence has tokens that it may not choose.
-        with_sampling: Some sentence is drawn.
-        num_phrase_tokens: Of all phrases of a sentence, at most; 0: no sentence has any.
-        num_groups: That the beams of a sentence are divided into, at most; 1: none are.
-        no_repeat_ngram: The longest that comes in no hypothesis of a sentence twice, or more; 0:
-            all may come again.
-        by_kernels: What Triton's programs cover they do; torch's operators do all else.
-    """
-
-    num_slots: int
-    num_columns: int
-    source_length: int
-    num_candidates: int
-    with_sources: bool
-    with_suppressed: bool
-    with_sampling: bool
-    num_phrase_tokens: int
-    num_groups: int
-    no_repeat_ngram: int
-    by_kernels: bool
 
 
 _FEWEST = {"slots": 16, "columns": 64, "sources": 64}
@@ -88,18 +55,6 @@ def _capacity(needed: int, present: int, *, maximum: int) -> int:
     while places < needed:
         places *= 2
     return min(places, maximum)
-
-
-def padded_vocabulary(size: int) -> int:
-    """Columns of a grid's logits: whole chunks of `model.decode.beam_search.wide_topk`."""
-    return -(-size // CHUNK) * CHUNK
-
-
-def rounded_up(value: int, *, minimum: int, maximum: int) -> int:
-    """The next of 1, 2, 3, 4, 6, 8, 12, 16, 24, … so that few buckets waste little."""
-    size = max(value, minimum)
-    power = 1 << (size - 1).bit_length()
-    return min(power * 3 // 4 if size <= power * 3 // 4 else power, maximum)
 
 
 def fill_rows(rows: NDArray[np.int64], values: Sequence[Sequence[int]]) -> None:
@@ -181,7 +136,7 @@ class GridTables:
         score_dtype: torch.dtype,
         forced_first_id: int | None = None,
     ) -> None:
-        """Allocate a little; `width` is K. A first token may be forced on everybody."""
+        """Allocate a little; `width` is K. A first token may be forced on all sentences."""
         self.width = width
         self.max_slots = num_slots
         self.max_columns = -(-(limits.max_target_length + 2) // _ALIGNMENT) * _ALIGNMENT
@@ -346,7 +301,7 @@ class GridTables:
         self._write_phrases(index, requests)
 
     def _plan(self, request: DecodeRequest) -> tuple[int, ...]:
-        """What is forced at the first positions, whatever the network says."""
+        """The tokens that are forced at the first positions."""
         first = () if self._forced_first_id is None else (self._forced_first_id,)
         plan = (*request.prefix_ids, *first, *request.forced_ids)
         return plan[: len(request.prefix_ids) + request.search.max_length]  # the cap goes first

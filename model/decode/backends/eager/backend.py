@@ -154,7 +154,7 @@ class EagerBackend(TorchBackend):
         return finished
 
     def _settle(self) -> None:
-        """Fill the holes that those who left have made."""
+        """Fill the slots and rows that released sentences have left."""
         moves = self._table.compact(step=self._step)
         if moves.rows:
             sources, destinations, pasts = zip(*moves.rows, strict=True)
@@ -340,7 +340,7 @@ class EagerBackend(TorchBackend):
         self._next_tokens[:num_rows] = decision.tokens
 
     def _leave(self, decision: beam_search.Decision, layout: Layout) -> list[FinishedSentence]:
-        """Release the sentences whose running hypotheses cannot matter any more."""
+        """Release the sentences whose running hypotheses cannot enter the result any more."""
         finished = []
         for slot, best in zip(layout.slots, decision.best.tolist(), strict=True):
             num_generated = slot.num_generated(self._step)

@@ -267,7 +267,7 @@ class PlainBackend(TorchBackend):
     def _leave(
         self, sentences: Sequence[RunningSentence], decision: beam_search.Decision
     ) -> list[FinishedSentence]:
-        """Release the sentences whose running hypotheses cannot matter any more."""
+        """Release the sentences whose running hypotheses cannot enter the result any more."""
         finished = []
         for sentence, best in zip(sentences, decision.best.tolist(), strict=True):
             num_generated = sentence.num_generated

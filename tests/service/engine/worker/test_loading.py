@@ -7,7 +7,7 @@ from model.checkpoint.description.config_file import read_manifest
 from model.checkpoint.files.checksums import fingerprint
 from model.checkpoint.shortlist import add_shortlist
 from model.config import LengthLimits
-from model.decode.backends.cuda.tables import rounded_up
+from model.decode.backends.cuda.buckets import rounded_up
 from model.decode.footprint import check_footprint
 from model.errors import DecodingError
 from model.native import kernels

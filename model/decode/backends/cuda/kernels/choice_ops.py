@@ -11,10 +11,11 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from model.decode.backends.cuda.buckets import Bucket
 from model.decode.backends.cuda.kernels import choice, search
 from model.decode.backends.cuda.kernels.launching import Launcher
 from model.decode.backends.cuda.kernels.ops import block_of, wide_of
-from model.decode.backends.cuda.tables import Bucket, GridTables
+from model.decode.backends.cuda.tables import GridTables
 
 _CHUNK = 64
 _CHUNKS = 16

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from model.decode.backends.cuda.buckets import Bucket
 from model.decode.backends.cuda.kernels.choice_ops import ChoiceOps
-from model.decode.backends.cuda.tables import Bucket, GridTables
+from model.decode.backends.cuda.tables import GridTables
 
 
 class KernelChooser:

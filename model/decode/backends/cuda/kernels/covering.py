@@ -3,7 +3,7 @@
 Owns the bounds of their search. It knows no Triton, so that the search in torch can ask.
 """
 
-from model.decode.backends.cuda.tables import Bucket
+from model.decode.backends.cuda.buckets import Bucket
 
 _MAX_WIDTH = 16
 _MAX_CANDIDATES = 64

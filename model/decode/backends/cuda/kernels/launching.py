@@ -240,7 +240,7 @@ class CompiledLauncher:
         _LOGGER.warning(
             "kernel_replaced_by_torch", extra={"fields": {"kernel": key.name, "reason": reason}}
         )
-        told = f"{key.name}: {reason}"
-        self._failed[key] = told
+        message = f"{key.name}: {reason}"
+        self._failed[key] = message
         self._loaded.pop(key, None)
-        return KernelError(told)
+        return KernelError(message)

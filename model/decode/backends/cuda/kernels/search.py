@@ -230,10 +230,10 @@ def search(
     scores = tl.where(is_poisoned > 0, float("nan"), scores)  # which ranks first in torch
     tl.store(report_ptr + survivor, new_tokens.to(WHOLE), mask=is_row)
     tl.store(report_ptr + K + survivor, parents.to(WHOLE), mask=is_row)
-    looked_at = tl.zeros((BLOCK_K,), WHOLE)
+    attended = tl.zeros((BLOCK_K,), WHOLE)
     if HAS_SOURCES:
-        looked_at = tl.load(sources_ptr + slot * K + survivor, mask=is_row, other=0).to(WHOLE)
-    tl.store(report_ptr + 2 * K + survivor, looked_at, mask=is_row)
+        attended = tl.load(sources_ptr + slot * K + survivor, mask=is_row, other=0).to(WHOLE)
+    tl.store(report_ptr + 2 * K + survivor, attended, mask=is_row)
     tl.store(report_ptr + 3 * K + rank, is_end.to(WHOLE), mask=is_candidate)
     tl.store(report_ptr + 3 * K + C + rank, beams.to(WHOLE), mask=is_candidate)
     report_ptr += 3 * K + 2 * C

@@ -11,10 +11,11 @@ pytest.importorskip("triton", reason="Triton is not installed: pip install 'drag
 
 from model.config import SpecialTokens
 from model.decode import beam_search
+from model.decode.backends.cuda.buckets import Bucket
 from model.decode.backends.cuda.kernels.choice_ops import ChoiceOps, Continuations
 from model.decode.backends.cuda.kernels.launching import Launcher
 from model.decode.backends.cuda.search import GridSearch, unpack
-from model.decode.backends.cuda.tables import Bucket, GridTables
+from model.decode.backends.cuda.tables import GridTables
 from support.grid_tables import copied_tables, searching_tables
 
 pytestmark = pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")
