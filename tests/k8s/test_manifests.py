@@ -4,16 +4,11 @@ Reads the sources, and every rendered overlay where kustomize has been run (`.ci
 """
 
 import os
-import subprocess
-from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
 from service.app import create_app
-from service.cli.main import build_parser
-from service.cli.network import train
 from service.environment import ENVIRONMENT_PREFIX
 from service.listening import CLOSE_SECONDS
 from service.settings import Settings
@@ -374,58 +369,3 @@ def test_the_queue_component_adds_one_metric_that_the_server_has() -> None:
     [rule] = values["rules"]["custom"]
     assert rule["seriesQuery"].startswith(f"{name}{{")
     assert int(patch["value"]["pods"]["target"]["averageValue"]) < Settings().max_pending_segments
-
-
-def _run_job_script(tmp_path: Path, environment: dict[str, str]) -> list[str]:
-    """The job's own script, with a `dragoman` that says how it was called."""
-    [job] = of_kind(source("training"), "Job")
-    recorder = tmp_path / "dragoman"
-    recorder.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
-    recorder.chmod(0o755)
-    container: dict[str, Any] = container_of(job)
-    done = subprocess.run(
-        [*container["command"], *container["args"]],
-        env=environment | {"PATH": f"{tmp_path}:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=30,
-    )
-    return done.stdout.split()
-
-
-def test_the_training_job_resumes_what_has_a_state_and_only_that(tmp_path: Path) -> None:
-    documents = source("training")
-    [job] = of_kind(documents, "Job")
-    environment = environment_of(documents, job)
-    assert (ROOT / environment["EXPERIMENT"]).is_file()
-    output = tmp_path / "run"
-    output.mkdir()
-    environment["OUTPUT"] = str(output)
-    first = _run_job_script(tmp_path, environment)
-    assert first[:2] == ["train", environment["EXPERIMENT"]]
-    assert "--resume" not in first
-    for name in ("state.pt", "state-previous.pt"):  # a kill between two saves leaves the latter
-        (output / name).touch()
-        assert _run_job_script(tmp_path, environment) == [*first, "--resume"]
-        (output / name).unlink()
-
-
-def test_what_the_training_job_calls_is_what_the_command_takes(tmp_path: Path) -> None:
-    documents = source("training")
-    [job] = of_kind(documents, "Job")
-    environment = environment_of(documents, job)
-    container = container_of(job)
-    called = _run_job_script(tmp_path, environment)
-    arguments = build_parser().parse_args(called)
-    assert arguments.run is train.run
-    assert arguments.experiment == Path(environment["EXPERIMENT"])
-    assert arguments.output == Path(environment["OUTPUT"])
-    assert arguments.threads == int(container["resources"]["requests"]["cpu"])
-    is_read_only = {
-        Path(each["mountPath"]): each.get("readOnly", False) for each in container["volumeMounts"]
-    }
-    assert is_read_only[arguments.data]
-    assert is_read_only[arguments.output.parent] is False
-    assert not arguments.resume
-    assert build_parser().parse_args([*called, "--resume"]).resume
