@@ -1,4 +1,4 @@
-"""What a results file says of where and how it was made, and who had the cores meanwhile."""
+"""Provenance of a results file: machine, versions, command, and the load of other processes."""
 
 import hashlib
 import os

@@ -29,7 +29,7 @@ from model.shortlist import Shortlist
 from model.system.allocator import give_back_freed_memory
 from model.system.cores import default_num_threads
 from model.system.devices import device_type
-from model.system.shortage import check_memory, shortage_told
+from model.system.shortage import check_memory, reporting_shortage
 from model.text.subwords.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def load_for_decoding(
     """
     with unreplaced(directory):
         manifest = read_manifest(directory)
-        with shortage_told(directory, max(_BLOCK_BYTES, weight_bytes(manifest, "int8"))):
+        with reporting_shortage(directory, max(_BLOCK_BYTES, weight_bytes(manifest, "int8"))):
             shortlist = read_shortlist(directory, manifest) if with_shortlist else None
             runnable = _load(
                 directory,
@@ -137,7 +137,7 @@ def _load(
             check_memory(directory, least)
         reason = _float_reason(manifest, device) if compute_type == "auto" else "asked_for"
         is_in_the_way = reason not in ("best", "asked_for")
-        with shortage_told(directory, least):
+        with reporting_shortage(directory, least):
             return load_floats(
                 directory,
                 device=device,

@@ -21,7 +21,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from service.access.access import Access, AccessPolicy, Counts, Limiter, key_wanted_first
+from service.access.access import Access, AccessPolicy, Counts, Limiter, key_required
 from service.access.character_counts import CharacterCounts
 from service.access.key_store import KeySources, KeyStore
 from service.access.rates import RateLimiter
@@ -35,7 +35,7 @@ from service.api.operations import admin, docs, health, models
 from service.api.receiving import Receiving
 from service.api.v1 import documents as v1_documents
 from service.api.v1 import routes as v1
-from service.documents.jobs import Asked
+from service.documents.jobs import JobOptions
 from service.documents.opening import document_queue
 from service.documents.queue import DocumentQueue
 from service.documents.translating import Routes
@@ -67,7 +67,7 @@ DeepL's contract `{"message"}`.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shared:
-    """What is counted and kept for all front processes of a server in one of them.
+    """State of all front processes of a server, which one of them counts and keeps.
 
     Attributes:
         limiter: Counts what callers spend within a minute.
@@ -301,7 +301,7 @@ def _document_routers(
     ]
 
 
-def _routes_of(table: RoutingTable, asked: Asked) -> Routes:
+def _routes_of(table: RoutingTable, asked: JobOptions) -> Routes:
     """The routes of a document among what is served now."""
     chosen = choose_route(
         table, source=asked.source, target=asked.target, aliases=NO_ALIASES, model=asked.model
@@ -321,7 +321,7 @@ def _body_readers(front: Front) -> BodyReaders:
     keyless = stranger
     if settings.key_required is not False:
         limit = min(settings.max_keyless_body_bytes, settings.max_body_bytes)
-        keyless = replace(stranger, max_bytes=limit, too_large=key_wanted_first)
+        keyless = replace(stranger, max_bytes=limit, too_large=key_required)
     return BodyReaders(known=known, stranger=stranger, keyless=keyless)
 
 

@@ -167,7 +167,7 @@ class Front:
 
     @property
     def models(self) -> tuple[ModelEntry, ...]:
-        """What is told of every checkpoint that is served or unloaded.
+        """The public description of every checkpoint that is served or unloaded.
 
         Raises:
             RequestError: A 503: it is not known yet.

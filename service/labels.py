@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from model.text.languages.tags import LanguagePair
 
-MAX_GONE = 32
+MAX_UNLOADED = 32
 """Pairs that are loaded no more, of which series are kept: long enough to be scraped once more."""
 
 
@@ -44,7 +44,7 @@ SEVERAL = Served(pair="several", checkpoint="several")
 """Of a request whose texts were detected to be in several languages."""
 
 OTHER = Served(pair="other", checkpoint="other")
-"""Of a pair whose series are gone: it was loaded long ago, and something of it still ran."""
+"""Of a pair whose series are removed: it was loaded long ago, and something of it still ran."""
 
 
 def served_by(pair: LanguagePair, checkpoint: str) -> Served:
@@ -69,7 +69,7 @@ class ServedLabels:
     def __init__(self) -> None:
         self._loaded: set[Served] = set()
         self._on_demand: frozenset[str] = frozenset()
-        self._gone: dict[Served, None] = {}  # the one that went first, first
+        self._unloaded: dict[Served, None] = {}  # the one that went first, first
 
     def load(self, loaded: Iterable[Served], *, on_demand: Collection[str] = ()) -> list[Served]:
         """Replace the pairs that are loaded.
@@ -85,17 +85,17 @@ class ServedLabels:
         was_loaded, self._on_demand = self._loaded, frozenset(on_demand)
         kept = (one for one in was_loaded if one.checkpoint in self._on_demand)
         self._loaded = {*loaded, *kept}
-        known = (*self._gone, *sorted(was_loaded, key=lambda one: (one.checkpoint, one.pair)))
-        gone = [one for one in known if one not in self._loaded]
-        dropped = gone[: max(0, len(gone) - MAX_GONE)]
-        self._gone = dict.fromkeys(gone[len(dropped) :])
+        known = (*self._unloaded, *sorted(was_loaded, key=lambda one: (one.checkpoint, one.pair)))
+        unloaded = [one for one in known if one not in self._loaded]
+        dropped = unloaded[: max(0, len(unloaded) - MAX_UNLOADED)]
+        self._unloaded = dict.fromkeys(unloaded[len(dropped) :])
         return dropped
 
     def bounded(self, served: Served | None) -> Served:
         """The labels of what was served, or of nothing."""
         if served is None:
             return NONE
-        if served in self._loaded or served in self._gone or served == SEVERAL:
+        if served in self._loaded or served in self._unloaded or served == SEVERAL:
             return served
         if served.checkpoint not in self._on_demand:
             return OTHER

@@ -123,7 +123,7 @@ def place_replicas(
 
 
 def default_fill_rows(placements: Sequence[Placement]) -> int:
-    """Rows up to which one replica is filled before the next gets any, where nobody says it."""
+    """Default of the rows up to which one replica is filled before the next gets any."""
     on_devices = any(one.visible_device is not None for one in placements)
     return FILL_ROWS_ON_DEVICES if on_devices else FILL_ROWS
 

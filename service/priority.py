@@ -1,4 +1,4 @@
-"""Priority classes of requests, by what they ask for and by their work.
+"""Priority classes of requests, by their options and their work.
 
 Owns the measure of that work and its limit. What a class means is
 `service.engine.worker.scheduler`. A request that names no class, or "interactive", is interactive
@@ -32,5 +32,5 @@ def estimated_work(texts: Sequence[str], *, beam_size: int) -> int:
 
 
 def priority_of(work: int, asked: Priority | None) -> Priority:
-    """The class of a request of so much work that asks for a class, or for none."""
+    """The class of a request, by its work and the class that it names, if any."""
     return "bulk" if asked == "bulk" or work > MAX_INTERACTIVE_WORK else "interactive"

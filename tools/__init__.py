@@ -1,1 +1,1 @@
-"""What is run on the repository itself: the audit of dependencies and the bill of materials."""
+"""Tools for the repository itself: the audit of dependencies, the bill of materials."""

@@ -1,4 +1,4 @@
-"""What an image holds, printed as JSON by the image's own Python.
+"""Inventory of an image, printed as JSON by the image's own Python.
 
 Owns the looking: Python's packages, Debian's packages, the weights with the hashes of their files.
 It is handed to that Python on its standard input, so it imports nothing but the standard library;

@@ -1,4 +1,4 @@
-"""What a tag must agree with before anything is released, and the notes that go with it.
+"""Checks of a tag before a release, and the notes of the release.
 
 Owns where a version is written: the tag, `pyproject.toml`, the Dockerfile's VERSION and the newest
 dated heading of the changelog. All four are one, or there is no release.

@@ -1,1 +1,1 @@
-"""What a server of some size can do, and what so many requests a second need."""
+"""Capacity of servers: the rate that a size serves, and the size that a rate needs."""

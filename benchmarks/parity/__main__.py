@@ -35,7 +35,7 @@ from benchmarks.parity.figures import COLUMNS, HEAD, Distance, Figures
 from benchmarks.parity.marian import compare_live, exported_families, marian_families
 from benchmarks.parity.references import COMPARISONS
 from benchmarks.parity.subject import converted
-from benchmarks.parity.text import read_lines, told_text
+from benchmarks.parity.text import read_lines, text_facts
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -100,14 +100,14 @@ def described(figures: Figures, seconds: float) -> dict[str, object]:
     }
     return {
         **asdict(figures),
-        **{name: _told(distance) for name, distance in distances.items()},
-        "exported": {name: _told(distance) for name, distance in figures.exported.items()},
+        **{name: _figures_of(distance) for name, distance in distances.items()},
+        "exported": {name: _figures_of(distance) for name, distance in figures.exported.items()},
         "is_parity": figures.is_parity,
         "wall_seconds": round(seconds, 1),
     }
 
 
-def _told(distance: Distance | None) -> dict[str, float] | None:
+def _figures_of(distance: Distance | None) -> dict[str, float] | None:
     if distance is None:
         return None
     return {
@@ -144,7 +144,7 @@ def main(words: Sequence[str]) -> int:
         "wall_seconds": round(time.monotonic() - clock, 1),
         "machine": describe_machine(),
         "references": {name: version(name) for name in ("transformers", "ctranslate2")},
-        "text": told_text(data),
+        "text": text_facts(data),
         "rows": rows,
     }
     path = arguments.results / f"parity-families-{started:%Y%m%d-%H%M%S}.json"

@@ -1,4 +1,4 @@
-"""What transformers says of a batch of sentences, and how far a network of ours is from it.
+"""Outputs of transformers for a batch of sentences, and a network's distance from them.
 
 Owns both, one after the other: a reference that has answered may leave memory before ours comes.
 """

@@ -1,4 +1,4 @@
-"""What a comparison found, as numbers, as a line of the table and as a judgement.
+"""Results of a comparison: as numbers, as a line of the table, as a verdict.
 
 Owns neither networks nor references.
 """

@@ -31,7 +31,7 @@ from benchmarks.parity.answers import Answers, add_answers, asked, reference_of
 from benchmarks.parity.families import FULL, REDUCED, Family
 from benchmarks.parity.figures import COLUMNS, HEAD, Figures, merged, restored
 from benchmarks.parity.subject import STORED, Sample, batches, convert_as, first_pair, opened
-from benchmarks.parity.text import read_lines, told_text
+from benchmarks.parity.text import read_lines, text_facts
 from model.checkpoint.description.config_file import read_manifest
 from model.checkpoint.manifest import Manifest
 from model.checkpoint.tokenizer import load_tokenizer
@@ -240,7 +240,7 @@ def main(words: Sequence[str]) -> int:
         "max_target": arguments.max_target,
         "machine": describe_machine(),
         "references": {"transformers": version("transformers")},
-        "text": told_text(data),
+        "text": text_facts(data),
         "rows": [described(figures, time.monotonic() - clock)],
     }
     path = arguments.results / f"parity-families-{started:%Y%m%d-%H%M%S}.json"

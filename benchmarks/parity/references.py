@@ -1,4 +1,4 @@
-"""What the references say of the same sentences, and how far we are from it.
+"""Outputs of the reference programs for the same sentences, and our distance from them.
 
 Owns a comparison a reference: transformers shows everything, CTranslate2 the log-probabilities of
 given tokens and its hypotheses, Marian what it wrote down when the fixtures were made.

@@ -37,7 +37,7 @@ def varied(lines: Sequence[str], count: int) -> list[str]:
     return found
 
 
-def told_text(data: str | None) -> list[str]:
+def text_facts(data: str | None) -> list[str]:
     """Names of the files, for the results."""
     return list(REAL_TEXT) if data else [SENTENCES.name]
 

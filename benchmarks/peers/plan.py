@@ -1,4 +1,4 @@
-"""How much is measured: the full run, the one of a given instruction set, and the quick one.
+"""Plans of a comparison: the full run, that of one instruction set, the quick one.
 
 Owns every number that decides how long a run takes.
 """

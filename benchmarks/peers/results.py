@@ -25,7 +25,7 @@ BENCHMARKS = ("offline", "served", "memory", "families")
 BY_DEFAULT = BENCHMARKS[:3]
 """Those that a run without `--only` has; the families take as long as all of them."""
 Result = dict[str, Any]  # read from JSON: its readers know its shape
-_LOOK_SECONDS = 1.0  # at what others do while this process sleeps
+_POLL_SECONDS = 1.0  # at what others do while this process sleeps
 _PACKAGES = ("ctranslate2", "transformers", "numpy", "psutil")
 
 
@@ -42,7 +42,7 @@ def header(
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "is_quick": is_quick,
         "machine": machine | {"versions": versions | {name: version(name) for name in _PACKAGES}},
-        "busy_percent_before": psutil.cpu_percent(interval=_LOOK_SECONDS),
+        "busy_percent_before": psutil.cpu_percent(interval=_POLL_SECONDS),
         "num_threads": num_threads,
         "instruction_set": instruction_set or kernels.chosen({}),
         "is_instruction_set_asked_for": instruction_set is not None,

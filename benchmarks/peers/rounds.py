@@ -1,4 +1,4 @@
-"""Who goes when, when it is enough, and what stands for many runs: pure but for the clock given.
+"""Order and number of rounds, and the figure that stands for many runs; pure, given a clock.
 
 Owns the order within a round, the time budget, medians and percentiles.
 """

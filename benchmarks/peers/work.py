@@ -1,4 +1,4 @@
-"""What every rival is asked for: token ids in, how long the answers may get, how to search.
+"""The common task of all engines: token ids, limits of length, options of the search.
 
 Owns the generated workloads and how lengths are rounded. Imports no torch; equal seeds give equal
 work. Real text is `benchmarks.peers.text`.

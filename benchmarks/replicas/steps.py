@@ -1,4 +1,4 @@
-"""What a decoding step costs by its rows, what encoding costs, and how many steps sentences take.
+"""Cost of a decoding step by its rows, cost of encoding, and steps of sentences.
 
 Owns the measurement, in this process, of what `benchmarks.replicas.simulation` is fed with.
 """

@@ -36,7 +36,7 @@ from benchmarks.same_outputs.compared import (
 )
 from benchmarks.same_outputs.library import compare_libraries
 from benchmarks.same_outputs.served import compare_servers
-from benchmarks.same_outputs.text import chosen_files, read_text, told_name
+from benchmarks.same_outputs.text import chosen_files, read_text, shown_name
 
 ROOT = Path(__file__).resolve().parents[2]
 COLUMNS = "{:8}  {:12}  {:12}  {:8}  {:6}  {:>9}  {:>9}"
@@ -148,7 +148,7 @@ def compare(arguments: argparse.Namespace, words: Sequence[str], deadline: Deadl
         "machine": describe_machine(),
         "commits": dict(zip(("old", "new"), map(describe_commit, plan.checkouts), strict=True)),
         "num_threads": plan.num_threads,
-        "text": list(map(told_name, files)),
+        "text": list(map(shown_name, files)),
         "num_lines": {language: len(own) for language, own in lines.items()},
         "rows": [described(row) for row in rows],
     }

@@ -1,4 +1,4 @@
-"""What is compared: directions of two checkouts, one setting after the other, in bounded time.
+"""Comparison of two checkouts: each direction in each setting, in bounded time.
 
 Owns the types of the comparison and how outputs are found to differ; not where outputs come from,
 which is `library` and `served`.

@@ -20,7 +20,7 @@ SEARCHES: Mapping[str, Mapping[str, object]] = {
     "greedy": {"beam_size": 1},
     "beam 4": {"beam_size": 4, "num_hypotheses": 4},
 }
-LOOK_SECONDS = 1.0
+POLL_SECONDS = 1.0
 """How often it is looked whether the time is over."""
 
 Outputs = Mapping[tuple[str, str], list[object]]
@@ -74,7 +74,7 @@ def ask(checkout: Path, task: Mapping[str, object], deadline: Deadline) -> Outpu
         try:
             while answer is None:
                 with suppress(subprocess.TimeoutExpired):
-                    seconds = min(LOOK_SECONDS, deadline.seconds_left())
+                    seconds = min(POLL_SECONDS, deadline.seconds_left())
                     answer, complaint = process.communicate(written, timeout=seconds)
                 written = None
         finally:

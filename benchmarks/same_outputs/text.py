@@ -50,7 +50,7 @@ def chosen_files(files: Sequence[Path], data: str | None) -> dict[Path, int | No
     }
 
 
-def told_name(path: Path) -> str:
+def shown_name(path: Path) -> str:
     """A file as a results file names it: a known corpus below its folder, else its name alone."""
     below = "/".join(path.parts[-3:])
     is_known = any(below.rpartition(".")[0] in corpora for corpora in REAL_TEXT.values())

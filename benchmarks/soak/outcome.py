@@ -1,4 +1,4 @@
-"""What a scenario found: figures, and the marks that were missed.
+"""Outcome of a scenario: figures, and the targets that were missed.
 
 Owns the shape that all scenarios share.
 """

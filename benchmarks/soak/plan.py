@@ -1,4 +1,4 @@
-"""How much is done: the full run and the quick one.
+"""Plans of a soak: the full run and the quick one.
 
 Owns every number that decides how long a run takes.
 """

@@ -1,4 +1,4 @@
-"""What the machine gave in each second of a load: the difference between its stalls and ours."""
+"""Processor time of each second of a load, which tells the machine's stalls from ours."""
 
 import asyncio
 import math
@@ -36,12 +36,12 @@ async def watching(served: Served) -> AsyncIterator[list[Second]]:
     """Look once a second while the context lasts; the list grows meanwhile."""
     seconds: list[Second] = []
     async with asyncio.TaskGroup() as group:
-        looking = group.create_task(_look(served, seconds))
+        polling = group.create_task(_poll(served, seconds))
         yield seconds
-        looking.cancel()
+        polling.cancel()
 
 
-async def _look(served: Served, seconds: list[Second]) -> None:
+async def _poll(served: Served, seconds: list[Second]) -> None:
     loop = asyncio.get_running_loop()
     times = CoreTime(lambda: [served.process.pid, *served.engine_ids()])
     while True:

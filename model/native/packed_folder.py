@@ -231,6 +231,6 @@ def _read_header(file: BufferedReader) -> _Description:
     text = file.read(length)
     if hashlib.sha256(text).digest() != digest:
         raise _UnusableError("the checksum of its header is not that of what was written")
-    said = json.loads(text)
-    said["matrices"] = {name: Place(**place) for name, place in said["matrices"].items()}
-    return _Description(**said)
+    content = json.loads(text)
+    content["matrices"] = {name: Place(**place) for name, place in content["matrices"].items()}
+    return _Description(**content)

@@ -24,7 +24,7 @@ KeyT = TypeVar("KeyT", bound=Hashable)
 
 @dataclass(slots=True, kw_only=True)
 class _Text(Generic[KeyT]):
-    """A text on its way: what it has asked for, and what of that was found."""
+    """A text in work: its pending segments, and their hypotheses so far."""
 
     pile: int
     key: KeyT
@@ -98,7 +98,7 @@ class TranslationStream(Generic[KeyT]):
         return whole
 
     def _ask(self, text: _Text[KeyT]) -> None:
-        """Ask for what a text wants of the network; one that wants nothing is reviewed."""
+        """Queue the segments that a text needs next; one that needs none is reviewed."""
         text.found.clear()
         requests = [
             self._translator.request(segment, self._pair, self._search)

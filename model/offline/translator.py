@@ -161,7 +161,7 @@ class Translator:
         on_finished: Callable[[int], object] | None,
         control: Control | None,
     ) -> Iterator[tuple[int, Draft[Hypothesis]]]:
-        """Each text once it asks for nothing more; what asks again waits for the others."""
+        """Each text once it is finished; texts that need another round wait for the others."""
         search = search or SearchConfig()
         waiting: dict[int, Draft[Hypothesis]] = {
             index: self.pipeline.draft(text, pair, control) for index, text in enumerate(texts)
@@ -187,7 +187,7 @@ class Translator:
         search: SearchConfig,
         on_finished: Callable[[int], object] | None,
     ) -> Iterator[tuple[int, Draft[Hypothesis]]]:
-        """Each text once all that it asks for has been searched, with the hypotheses."""
+        """Each text once all its segments have been searched, with the hypotheses."""
         places, requests = [], []
         num_asked: dict[int, int] = {}
         for index, draft in drafts.items():
@@ -210,11 +210,11 @@ class Translator:
     def requests(
         self, prepared: PreparedText, pair: LanguagePair, search: SearchConfig
     ) -> list[DecodeRequest]:
-        """What the session is asked for a prepared text, one request a network segment."""
+        """The requests of a prepared text, one a network segment."""
         return [self.request(segment, pair, search) for segment in prepared.network_segments]
 
     def request(self, segment: Segment, pair: LanguagePair, search: SearchConfig) -> DecodeRequest:
-        """What the session is asked for a segment that the network sees."""
+        """The request of a segment that the network sees."""
         cap = segment_cap(segment, self.manifest.limits)
         return DecodeRequest(
             source_ids=segment.source_ids,

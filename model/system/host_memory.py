@@ -1,4 +1,4 @@
-"""How much memory a process can have: at the very most, and now.
+"""Memory that a process can have: its limit, and what is free now.
 
 Owns what Linux tells of that, for the machine, for its container and for itself. Does not
 own what is too much. Imports no torch.
@@ -84,7 +84,7 @@ def _machine(processes: Path) -> dict[str, int]:
 
 
 def _cache_of_zfs(processes: Path) -> int:
-    """What ZFS gives back of its cache when others want it, which Linux does not call available."""
+    """Reclaimable part of the cache of ZFS, which Linux does not count as available."""
     text = _text(processes / "spl" / "kstat" / "zfs" / "arcstats")
     found = {name: int(number) for name, number in _ARC_LINE.findall(text)}
     return max(0, found.get("size", 0) - found.get("c_min", 0))

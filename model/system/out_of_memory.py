@@ -1,4 +1,4 @@
-"""Errors that say that there is no memory left.
+"""Recognition of errors that mean that memory has run out.
 
 Owns that question alone: torch has a type for it on a GPU, known here by its name, and on a CPU
 nothing but words. Imports no torch.

@@ -29,7 +29,7 @@ def check_memory(path: Path, needed_bytes: int) -> None:
 
 
 @contextmanager
-def shortage_told(path: Path, needed_bytes: int) -> Iterator[None]:
+def reporting_shortage(path: Path, needed_bytes: int) -> Iterator[None]:
     """Block in which any error that says that memory has run out becomes one that says more.
 
     Args:

@@ -312,7 +312,7 @@ def _missing_key() -> RequestError:
     )
 
 
-def key_wanted_first(name: str, num_bytes: int, limit: int) -> RequestError:
+def key_required(name: str, num_bytes: int, limit: int) -> RequestError:
     """A 401 for what is too large to be searched for a key."""
     return RequestError(
         Problem(

@@ -137,14 +137,14 @@ def load_keys(
     if text and not keys:
         raise ConfigError("DRAGOMAN_API_KEYS has no key")
     if path is not None:
-        found = _read_keys(path, may_be_gone=may_be_none)
+        found = _read_keys(path, may_be_missing=may_be_none)
         # A named file means a closed server; an empty one would leave it open.
         if not found and not may_be_none:
             raise ConfigError(f"the keys file {path} has no key")
         keys += found
     if directory is not None:
-        files = keys_files(directory, may_be_gone=may_be_none)
-        found = tuple(key for file in files for key in _read_keys(file, may_be_gone=may_be_none))
+        files = keys_files(directory, may_be_missing=may_be_none)
+        found = tuple(key for file in files for key in _read_keys(file, may_be_missing=may_be_none))
         if not found and not may_be_none:
             raise ConfigError(
                 f"the directory of keys {directory} has no key: it has {len(files)} files whose"
@@ -157,7 +157,7 @@ def load_keys(
     return KeyRing(keys)
 
 
-def keys_files(directory: Path, *, may_be_gone: bool = False) -> list[Path]:
+def keys_files(directory: Path, *, may_be_missing: bool = False) -> list[Path]:
     """The files of a directory that are read for keys, in order of their names.
 
     Raises:
@@ -166,20 +166,20 @@ def keys_files(directory: Path, *, may_be_gone: bool = False) -> list[Path]:
     try:
         entries = sorted(directory.iterdir())
     except OSError as error:
-        if may_be_gone and isinstance(error, FileNotFoundError):
+        if may_be_missing and isinstance(error, FileNotFoundError):
             return []
         raise _unreadable(f"the directory of keys {directory}", directory, error) from error
     return [entry for entry in entries if entry.suffix == KEYS_SUFFIX and entry.name[0] != "."]
 
 
-def _read_keys(path: Path, *, may_be_gone: bool) -> tuple[ApiKey, ...]:
+def _read_keys(path: Path, *, may_be_missing: bool) -> tuple[ApiKey, ...]:
     try:
         if path.exists() and not path.is_file():
             hint = "; name a directory with DRAGOMAN_API_KEYS_DIR" if path.is_dir() else ""
             raise ConfigError(f"the keys file {path} is no file{hint}")
         content = path.read_text(encoding="utf-8")
     except FileNotFoundError as error:
-        if may_be_gone:
+        if may_be_missing:
             return ()
         raise _unreadable(f"the keys file {path}", path, error) from error
     except OSError as error:

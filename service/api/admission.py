@@ -37,7 +37,7 @@ from service.models.translating.translator import within
 from service.priority import estimated_work, priority_of
 from service.telemetry.request_context import context_of
 
-AskedT = TypeVar("AskedT")
+OptionsT = TypeVar("OptionsT")
 ReadT_co = TypeVar("ReadT_co", covariant=True)
 
 
@@ -63,20 +63,20 @@ class Wire(Protocol[ReadT_co]):
         """
 
 
-class Contract(Wire[AskedT], Protocol[AskedT]):
+class Contract(Wire[OptionsT], Protocol[OptionsT]):
     """Wire of one API: how a request of it is read, and how it is answered."""
 
-    def reply(self, results: Sequence[TranslatedText], asked: AskedT) -> Response:
+    def reply(self, results: Sequence[TranslatedText], options: OptionsT) -> Response:
         """The answer, of one result per text, in order."""
 
 
-class StreamContract(Wire[AskedT], Protocol[AskedT]):
+class StreamContract(Wire[OptionsT], Protocol[OptionsT]):
     """Wire of one API that answers sentence by sentence."""
 
     def segment(self, done: DoneSegment) -> Event:
         """The event of a sentence."""
 
-    def result(self, results: Sequence[TranslatedText], asked: AskedT) -> Event:
+    def result(self, results: Sequence[TranslatedText], options: OptionsT) -> Event:
         """The last event, of one result per text, in order."""
 
 
@@ -94,7 +94,7 @@ class Admission:
     access: Access
     readers: BodyReaders
 
-    async def answer(self, request: Request, contract: Contract[AskedT]) -> Response:
+    async def answer(self, request: Request, contract: Contract[OptionsT]) -> Response:
         """The contract's reply to a request.
 
         Raises:
@@ -102,11 +102,11 @@ class Admission:
             ClientGoneError: The client left first; its work was dropped.
         """
         caller, values = await self.read(request, contract)
-        job, asked = contract.parse(values)
-        return contract.reply(await self.translate(request, caller, job), asked)
+        job, options = contract.parse(values)
+        return contract.reply(await self.translate(request, caller, job), options)
 
     async def events(
-        self, request: Request, contract: StreamContract[AskedT]
+        self, request: Request, contract: StreamContract[OptionsT]
     ) -> AsyncGenerator[Event, None]:
         """An event for each sentence of a request when it is done, and one of the whole result.
 
@@ -117,14 +117,14 @@ class Admission:
             ClientGoneError: Likewise.
         """
         caller, values = await self.read(request, contract)
-        job, asked = contract.parse(values)
+        job, options = contract.parse(values)
         done: asyncio.Queue[DoneSegment | None] = asyncio.Queue()
         work = asyncio.create_task(self.translate(request, caller, job, done.put_nowait))
         work.add_done_callback(lambda _: done.put_nowait(None))
         try:
             while (segment := await done.get()) is not None:
                 yield contract.segment(segment)
-            yield contract.result(await work, asked)
+            yield contract.result(await work, options)
         finally:
             work.cancel()
             await asyncio.gather(work, return_exceptions=True)
@@ -146,7 +146,7 @@ class Admission:
             return await cancelled_on_disconnect(request, work)
 
     async def read(
-        self, request: Request, contract: Wire[AskedT]
+        self, request: Request, contract: Wire[OptionsT]
     ) -> tuple[Caller, dict[str, object]]:
         """The caller and the request's values.
 
@@ -213,8 +213,8 @@ class Admission:
         async with self.front.in_flight.accepted(of_texts, priority) as translator:
             await self.access.spend_characters(caller, context.num_characters)
             self.front.metrics.characters_accepted(context.num_characters, context.served)
-            told = on_segment if pages is None else None  # a page is told of whole
-            results = await cancelled_on_disconnect(request, translator.translate(job, told))
+            on_sentence = on_segment if pages is None else None  # a page is reported whole
+            results = await cancelled_on_disconnect(request, translator.translate(job, on_sentence))
             if pages is not None:
                 joining = self.front.pages.joined(pages, results, priority)
                 results = await cancelled_on_disconnect(request, joining)
@@ -255,5 +255,5 @@ class Admission:
         return pages, [Origin(route=job.by_source[one.tag], detected=one) for one in found]
 
 
-def _key(contract: Wire[AskedT], values: Mapping[str, object]) -> object:
+def _key(contract: Wire[OptionsT], values: Mapping[str, object]) -> object:
     return None if contract.key_name is None else values.get(contract.key_name)

@@ -114,12 +114,12 @@ def choose_route(
         RequestError: A 400: no code, a language or a model that is not loaded, or languages that
             there is no route between.
     """
-    asked = (source, target, model, *aliases.items())
+    key = (source, target, model, *aliases.items())
     look_up = partial(
         _chosen_route, table, source=source, target=target, aliases=aliases, model=model
     )
     # Of "auto" there is a route from every language, which is much to keep for a spelling of it.
-    return look_up() if source.lower() == AUTO else table.remembered(asked, look_up)
+    return look_up() if source.lower() == AUTO else table.remembered(key, look_up)
 
 
 def _chosen_route(

@@ -17,8 +17,8 @@ from starlette.responses import FileResponse, Response
 
 from model.documents.kinds import KINDS, kind_of, media_type
 from model.text.constraints.glossary import Glossary
-from service.access.access import Access, Caller, key_wanted_first
-from service.documents.jobs import Asked, DocumentJob, Owner, no_such_document
+from service.access.access import Access, Caller, key_required
+from service.documents.jobs import DocumentJob, JobOptions, Owner, no_such_document
 from service.documents.queue import DocumentQueue
 from service.documents.room import Upload
 from service.errors import ClientGoneError, Problem, RequestError, body_timeout, invalid, too_long
@@ -49,7 +49,7 @@ class DocumentContract(Protocol):
     def takes_plain_bodies(self) -> bool:
         """The body may be the file alone, and the query string say what is to be done."""
 
-    def parse(self, values: Mapping[str, str], file_name: str | None) -> Asked:
+    def parse(self, values: Mapping[str, str], file_name: str | None) -> JobOptions:
         """What is to be done with a file.
 
         Raises:
@@ -57,7 +57,7 @@ class DocumentContract(Protocol):
         """
 
     async def glossary(
-        self, values: Mapping[str, str], asked: Asked, owner: Owner
+        self, values: Mapping[str, str], asked: JobOptions, owner: Owner
     ) -> Glossary | None:
         """What its terms have to be translated as.
 
@@ -170,7 +170,7 @@ class Receiving:
                 return bytes(head), look.fields[key_name]
             if len(head) > limit:
                 if self.access.needs_key:
-                    raise key_wanted_first("the body", len(head), limit)
+                    raise key_required("the body", len(head), limit)
                 break
         return bytes(head), None
 
@@ -238,7 +238,7 @@ def kind_and_name(file_name: str | None) -> tuple[str, str]:
     return kind, name
 
 
-def translated_name(asked: Asked) -> str:
+def translated_name(asked: JobOptions) -> str:
     """The name of a translated file: report.docx → report.de.docx."""
     stem, _, ending = asked.name.rpartition(".")
     return f"{stem or 'document'}.{asked.target}.{ending}"

@@ -34,7 +34,7 @@ _COMMANDS: Mapping[str, str] = MappingProxyType(
     }
 )
 """As help lists them, and their rooms; each is a file with `HELP`, `add_arguments` and `run`."""
-_OUTLIVES = frozenset({"serve", "train"})
+_SURVIVE_CLOSED_STREAMS = frozenset({"serve", "train"})
 """Those that go on without standard streams."""
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 """Errors of writing to standard output; other files are named where they are written."""
@@ -57,9 +57,11 @@ def build_parser(wanted: str | None = None) -> argparse.ArgumentParser:
         command = import_module(f"service.cli.{_COMMANDS[name]}.{name}")
         subparser = commands.add_parser(name, help=command.HELP, description=command.HELP)
         command.add_arguments(subparser)
-        tell = getattr(command, "print_error", _tell_error)
-        outlives = frozenset({"stdout", "stderr"} if name in _OUTLIVES else ())
-        subparser.set_defaults(run=command.run, tell=tell, may_be_closed=outlives)
+        print_error = getattr(command, "print_error", _print_error)
+        may_be_closed = frozenset({"stdout", "stderr"} if name in _SURVIVE_CLOSED_STREAMS else ())
+        subparser.set_defaults(
+            run=command.run, print_error=print_error, may_be_closed=may_be_closed
+        )
     return parser
 
 
@@ -77,7 +79,7 @@ class _ShowVersion(argparse.Action):
         parser.exit()
 
 
-def _tell_error(error: DragomanError | str) -> None:
+def _print_error(error: DragomanError | str) -> None:
     print(f"dragoman: {error}", file=sys.stderr)
 
 
@@ -95,7 +97,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             status: int = arguments.run(arguments)
             sys.stdout.flush()
     except DragomanError as error:
-        arguments.tell(error)
+        arguments.print_error(error)
         return 1
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -107,10 +109,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         if named is None and error.errno in _NO_ROOM:
             named = "standard output"
             close_output()
-        _tell_error(f"{named}: {error.strerror}" if named else str(error))
+        _print_error(f"{named}: {error.strerror}" if named else str(error))
         return 1
     except MemoryError as error:
-        _tell_error(f"not enough memory: {error or 'for this command'}")
+        _print_error(f"not enough memory: {error or 'for this command'}")
         return 1
     return status
 

@@ -16,7 +16,7 @@ JobState = Literal["queued", "translating", "done", "failed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class JobOptions:
     """Options of a document's translation.
 
     Attributes:
@@ -75,7 +75,7 @@ class DocumentJob:
     id: str
     secret: str
     owner: Owner
-    asked: Asked
+    asked: JobOptions
     num_bytes: int
     created: float
     state: JobState = "queued"

@@ -10,7 +10,7 @@ import sys
 
 from model.errors import DocumentError, one_line
 from service.documents.child import MAX_CPU_SECONDS, REFUSED_STATUS
-from service.documents.jobs import Asked
+from service.documents.jobs import JobOptions
 from service.documents.store import JobFiles
 
 _WALL_SECONDS = 10 * MAX_CPU_SECONDS
@@ -27,7 +27,7 @@ _TOO_MUCH = {
 }
 
 
-async def open_source(asked: Asked, files: JobFiles, *, max_characters: int) -> None:
+async def open_source(asked: JobOptions, files: JobFiles, *, max_characters: int) -> None:
     """Write the texts of a document down; cancelling it ends the process.
 
     Args:
@@ -42,7 +42,7 @@ async def open_source(asked: Asked, files: JobFiles, *, max_characters: int) -> 
     await _run("open", asked.kind, files.source, files.texts, str(max_characters))
 
 
-async def rebuild(asked: Asked, files: JobFiles) -> None:
+async def rebuild(asked: JobOptions, files: JobFiles) -> None:
     """Write the translated document, of all translations; errors as of `open_source`."""
     await _run("rebuild", asked.kind, files.source, files.translations, files.result)
 
@@ -58,7 +58,7 @@ async def _run(action: str, kind: str, *arguments: os.PathLike[str] | str) -> No
     )
     try:
         async with asyncio.timeout(_WALL_SECONDS):
-            told, _ = await process.communicate()
+            output, _ = await process.communicate()
     except BaseException as error:
         if process.returncode is None:
             process.kill()
@@ -67,12 +67,12 @@ async def _run(action: str, kind: str, *arguments: os.PathLike[str] | str) -> No
             raise DocumentError(kind, _TOO_MUCH[signal.SIGKILL]) from error
         raise
     if process.returncode:
-        raise _ending(kind, process.returncode, told)
+        raise _ending(kind, process.returncode, output)
 
 
-def _ending(kind: str, status: int, told: bytes) -> DocumentError:
+def _ending(kind: str, status: int, output: bytes) -> DocumentError:
     if status == REFUSED_STATUS:
-        reason = one_line(told.decode(errors="replace"), max_characters=_MAX_REASON)
+        reason = one_line(output.decode(errors="replace"), max_characters=_MAX_REASON)
         return DocumentError(kind, reason.removeprefix(f"the {kind} document "))
     by_signal = {-number: words for number, words in _TOO_MUCH.items()}
     return DocumentError(kind, by_signal.get(status, "cannot be read"))

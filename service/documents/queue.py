@@ -21,7 +21,7 @@ from itertools import islice
 from typing import TypeVar
 
 from model.errors import ConfigError
-from service.documents.jobs import Asked, DocumentJob, Owner, no_such_document, not_ready
+from service.documents.jobs import DocumentJob, JobOptions, Owner, no_such_document, not_ready
 from service.documents.places import Places
 from service.documents.room import QueueLimits, Upload, check_room
 from service.documents.store import JobFiles, JobStore
@@ -119,7 +119,7 @@ class DocumentQueue:
             self._jobs[job.id] = job if job.is_ended else replace(job, state="queued")
 
     def _leave(self) -> None:
-        """Begin no further job, and tell those who wait."""
+        """Begin no further job, and wake all waiters."""
         self._is_leaving = True
         for event in self._ends.values():
             event.set()
@@ -178,7 +178,7 @@ class DocumentQueue:
                     self.thread.submit(store.remove, job_id)
 
     async def submit(
-        self, upload: Upload, asked: Asked, owner: Owner, *, num_bytes: int
+        self, upload: Upload, asked: JobOptions, owner: Owner, *, num_bytes: int
     ) -> DocumentJob:
         """Accept a file that has arrived: it is a job from now on.
 
@@ -258,7 +258,7 @@ class DocumentQueue:
             RequestError: A 503: the disk refuses.
         """
         known = self._jobs.pop(job.id, None)
-        self._tell(job.id)
+        self._wake_waiters(job.id)
         task = self._tasks.get(job.id)
         if task is not None:
             task.cancel()
@@ -267,7 +267,7 @@ class DocumentQueue:
             self._metrics.ended(job.asked.kind, "cancelled")
         await self.on_disk(self._store.remove, job.id)
 
-    def _tell(self, job_id: str) -> None:
+    def _wake_waiters(self, job_id: str) -> None:
         """Wake the tasks that wait for a job's end."""
         event = self._ends.pop(job_id, None)
         if event is not None:
@@ -313,7 +313,7 @@ class DocumentQueue:
             await self.on_disk(self._store.save, ended)
         self._jobs[job_id] = ended
         self._metrics.ended(ended.asked.kind, result)
-        self._tell(job_id)
+        self._wake_waiters(job_id)
         files = self._store.files(job_id)
         with contextlib.suppress(RequestError):
             await self.on_disk(files.keep_only, *([files.result] if ended.state == "done" else []))

@@ -142,7 +142,7 @@ class JobStore:
         self.close()
 
     def close(self) -> None:
-        """Give the folder back; one that was made for this server goes."""
+        """Release the folder; one that was made for this server is removed."""
         self._database.close()
         os.close(self._lock)
         if self._is_temporary:

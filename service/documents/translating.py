@@ -17,7 +17,7 @@ from model.text.constraints.glossary import Glossary
 from model.text.marks.inline_codes import without_codes
 from service.access.access import LIMITED, Access, Caller
 from service.documents.batches import groups
-from service.documents.jobs import Asked, Owner
+from service.documents.jobs import JobOptions, Owner
 from service.engine.errors import EngineUnavailableError, QueueFullError, SegmentFailedError
 from service.errors import RequestError
 from service.front import Front
@@ -27,7 +27,7 @@ from service.models.routes.routing import Route, RoutingTable
 Routes = tuple[Route, Mapping[str, Route] | None]
 """A route, or of "auto" the routes from each language and the one of a text that says nothing."""
 
-FindRoutes = Callable[[RoutingTable, Asked], Routes]
+FindRoutes = Callable[[RoutingTable, JobOptions], Routes]
 
 Rest = Callable[[], AbstractAsyncContextManager[None]]
 """What a document does without its place among those that are worked on."""
@@ -81,8 +81,8 @@ class DocumentTranslator:
         self._find_routes = find_routes
         self._sleep = sleep
 
-    async def choose_route(self, asked: Asked, texts: Sequence[str]) -> DocumentRoute:
-        """The route of a document; its language is told by the beginning of its texts, together.
+    async def choose_route(self, asked: JobOptions, texts: Sequence[str]) -> DocumentRoute:
+        """The route of a document; its language is detected in the beginning of all its texts.
 
         Raises:
             RequestError: A 400: its languages are not served; a 503 of code `LEAVING`.
@@ -126,7 +126,7 @@ class DocumentTranslator:
         return translations, num_flagged
 
     async def _with_retries(self, work: Callable[[], Awaitable[T]]) -> T:
-        """What is asked for until it is answered or has failed too often."""
+        """The result of a call, which is retried until it has failed too often."""
         num_failed, seconds = 0, 1.0
         while True:
             try:

@@ -14,7 +14,7 @@ from model.errors import DocumentError, DragomanError
 from model.text.marks.inline_codes import without_codes
 from service.documents import process
 from service.documents.batches import batches
-from service.documents.jobs import Asked, DocumentJob, Owner
+from service.documents.jobs import DocumentJob, JobOptions, Owner
 from service.documents.store import JobFiles
 from service.documents.translating import LEAVING, DocumentRoute, Rest
 from service.errors import RequestError
@@ -28,7 +28,7 @@ T = TypeVar("T")
 class TextTranslator(Protocol):
     """Protocol of what translates the texts of documents; see `service.documents.translating`."""
 
-    async def choose_route(self, asked: Asked, texts: Sequence[str]) -> DocumentRoute:
+    async def choose_route(self, asked: JobOptions, texts: Sequence[str]) -> DocumentRoute:
         """The route of a document."""
 
     async def translate(

@@ -1,4 +1,4 @@
-"""Arithmetic on the engine's counters: sums, and the totals of an engine that is gone.
+"""Arithmetic on the engine's counters: sums, and the totals of an engine that has ended.
 
 Does not own what is counted, which is `service.engine.messages.EngineCounters`, nor the counting,
 which is `service.engine.worker.totals`.
@@ -18,5 +18,5 @@ def summed(engines: Sequence[EngineCounters]) -> EngineCounters:
 
 
 def only_totals(counters: EngineCounters) -> EngineCounters:
-    """The totals of an engine that is gone: nothing waits there, and there are no rows."""
+    """The totals of an engine that has ended: no queue and no rows."""
     return EngineCounters(**counters.totals())

@@ -67,7 +67,7 @@ class EngineStartError(EngineError):
 
 
 class EngineUnavailableError(EngineError):
-    """The engine is gone, or takes no more work because it drains or closes."""
+    """The engine has ended, or takes no more work because it drains or closes."""
 
 
 class QueueFullError(EngineError):

@@ -94,7 +94,7 @@ class ReadFlow(FlowControl):
             self.resume_reading()
 
     def end(self) -> None:
-        """Nothing more comes; to read on would only find the end again."""
+        """End of reading: the client sends no more."""
         self._is_over = True
 
     def resume_reading(self) -> None:

@@ -1,4 +1,4 @@
-"""Direct way to the endpoints that requests for translation ask for, past FastAPI's own.
+"""Direct dispatch to the endpoints of translation, past FastAPI's own routing.
 
 Owns that a route whose endpoint takes the request as it came, and answers with a response, is
 called without what FastAPI does around every endpoint: routers that are tried one after another,

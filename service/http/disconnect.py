@@ -4,8 +4,9 @@ Owns the race between an answer and its client. The body must have been read bef
 done in the request's own task, which is cancelled when the client has gone: one task a request, as
 in `asyncio.timeout`, and not two with a third that waits for both.
 
-Who tells: our own protocol has a `Hangup` for every request, which costs nothing until there is
-something to tell. Of a request that came otherwise, a second task waits for the message.
+Two sources tell of a disconnect. Our own protocol attaches a `Hangup` to every request, which
+costs nothing until a client leaves. For a request that came by another server a second task waits
+for the message of ASGI.
 """
 
 import asyncio
@@ -23,11 +24,11 @@ _KEY = "dragoman.hangup"
 
 
 class Hangup:
-    """Whether the client of one request has gone, and who is to be told when it has.
+    """Disconnect of one request's client: whether it has happened, and what is then called.
 
     Attributes:
-        is_gone: It has.
-        on_gone: Called when it goes; None: nobody waits for that now.
+        is_gone: The client has disconnected.
+        on_gone: Called when it does; None: no work is to be cancelled now.
     """
 
     __slots__ = ("is_gone", "on_gone")
@@ -36,7 +37,7 @@ class Hangup:
         self.is_gone = False
         self.on_gone: Callable[[], None] | None = None
 
-    def tell(self) -> None:
+    def notify(self) -> None:
         """Note that the client has gone."""
         self.is_gone = True
         if self.on_gone is not None:
@@ -44,12 +45,12 @@ class Hangup:
 
 
 def attach_hangup(scope: Scope) -> None:
-    """Give a request a `Hangup`; who attaches one has to tell it."""
+    """Give a request a `Hangup`; the protocol that attaches one has to notify it."""
     scope[_KEY] = Hangup()
 
 
 def hangup_of(scope: Scope) -> Hangup | None:
-    """The `Hangup` of a request; None where nobody attached one."""
+    """The `Hangup` of a request; None where none was attached."""
     found = scope.get(_KEY)
     return found if isinstance(found, Hangup) else None
 
@@ -61,7 +62,7 @@ async def cancelled_on_disconnect(request: Request, work: Coroutine[Any, Any, T]
         ClientGoneError: The client left first; `work` has been cancelled and has ended.
     """
     hangup = hangup_of(request.scope)
-    watcher = _Watcher(request.receive) if hangup is None else _Told(hangup)
+    watcher = _MessageWatch(request.receive) if hangup is None else _HangupWatch(hangup)
     try:
         return await work
     except asyncio.CancelledError:
@@ -73,7 +74,7 @@ async def cancelled_on_disconnect(request: Request, work: Coroutine[Any, Any, T]
 
 
 class _Cancelling:
-    """Cancellation of the task that makes it, told apart from any other."""
+    """Cancellation of the current task by its client's disconnect, distinct from any other."""
 
     def __init__(self) -> None:
         task = asyncio.current_task()
@@ -98,15 +99,15 @@ class _Cancelling:
             self._task.uncancel()
 
 
-class _Told(_Cancelling):
-    """What a `Hangup` tells."""
+class _HangupWatch(_Cancelling):
+    """Cancellation when the request's `Hangup` is notified."""
 
     def __init__(self, hangup: Hangup) -> None:
         super().__init__()
         self._hangup = hangup
         hangup.on_gone = self.cancel
         if hangup.is_gone:  # a task that runs is not cancelled until it waits, which it may not
-            asyncio.get_running_loop().call_soon(hangup.tell)
+            asyncio.get_running_loop().call_soon(hangup.notify)
 
     def stop(self) -> None:
         """Watch no more, and take back what was cancelled."""
@@ -114,8 +115,8 @@ class _Told(_Cancelling):
         super().stop()
 
 
-class _Watcher(_Cancelling):
-    """What a task is told that waits for the message."""
+class _MessageWatch(_Cancelling):
+    """Cancellation when a second task has received the message of a disconnect."""
 
     def __init__(self, receive: Receive) -> None:
         super().__init__()

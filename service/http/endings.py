@@ -37,8 +37,8 @@ LEAVE_SECONDS = 5.0
 WRITE_SECONDS = 30.0
 """Time for a client to read anything of an answer that waits for it."""
 _LAST_LEAVE_SECONDS = 1.0  # when the server itself leaves
-_FIRST_LOOK_SECONDS = 0.05  # most requests are answered by then
-_MAX_LOOK_SECONDS = 1.0
+_FIRST_POLL_SECONDS = 0.05  # most requests are answered by then
+_MAX_POLL_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,14 +102,14 @@ class EndingProtocol(HttpToolsProtocol):
         self._head_timer = Timer(self.loop)
         self._write_timer = Timer(self.loop)
         self._leave_timer = Timer(self.loop)
-        self._look_timer = Timer(self.loop)
-        self._look_seconds = _FIRST_LOOK_SECONDS
+        self._poll_timer = Timer(self.loop)
+        self._poll_seconds = _FIRST_POLL_SECONDS
         self._backlog = Backlog()
         self._started: RequestResponseCycle | None = None
         self._awaits_head = True
         self._has_eof = False
         self._has_rest = False
-        self._is_asked = False
+        self._is_probed = False
         self._is_leaving = False
         self._is_lingering = False
 
@@ -124,7 +124,7 @@ class EndingProtocol(HttpToolsProtocol):
         """Stop every timer, and mark the request in flight as disconnected."""
         self._is_leaving = True
         self._backlog.clear()
-        for timer in (self._head_timer, self._write_timer, self._leave_timer, self._look_timer):
+        for timer in (self._head_timer, self._write_timer, self._leave_timer, self._poll_timer):
             timer.stop()
         self._unset_keepalive_if_required()
         super().connection_lost(exc)  # it tells the latest request, which may wait behind another
@@ -178,11 +178,11 @@ class EndingProtocol(HttpToolsProtocol):
         super()._start_asgi_task(cycle, app)
 
     def _disconnect(self, cycle: RequestResponseCycle) -> None:
-        """Tell a request, whichever way it listens, that its client has gone."""
+        """Notify a request, in whichever form it waits, of its client's disconnect."""
         cycle.disconnected = True
         cycle.message_event.set()
         if hangup := hangup_of(cast("Scope", cycle.scope)):
-            hangup.tell()
+            hangup.notify()
 
     @property
     def _is_answering(self) -> bool:
@@ -196,24 +196,24 @@ class EndingProtocol(HttpToolsProtocol):
         self._watch()
         return True
 
-    def _look(self) -> None:
-        """Check whether a client that nothing is read from has gone."""
+    def _poll(self) -> None:
+        """Poll for the disconnect of a client that nothing is read from."""
         if has_hung_up(self.transport):
             self.transport.abort()
             return
-        if self.flow.is_held or (self._has_eof and not self._is_asked):
+        if self.flow.is_held or (self._has_eof and not self._is_probed):
             self._ask()
         if self._has_eof or self.flow.is_held:
-            self._look_seconds = min(2 * self._look_seconds, _MAX_LOOK_SECONDS)
+            self._poll_seconds = min(2 * self._poll_seconds, _MAX_POLL_SECONDS)
             self._watch()
 
     def _watch(self) -> None:
         """Schedule the next check of whether a client that nothing is read from is still there."""
-        self._look_timer.start(self._look_seconds, self._look)
+        self._poll_timer.start(self._poll_seconds, self._poll)
 
     def _ask(self) -> None:
-        """Send an interim answer, which is reset where the client has gone."""
-        self._is_asked = self._has_eof
+        """Probe the client with an interim answer, which is reset after a disconnect."""
+        self._is_probed = self._has_eof
         started = self._started
         if started is None or started.response_started:
             return

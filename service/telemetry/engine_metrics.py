@@ -150,7 +150,7 @@ def _facts(engines: Mapping[str, EngineFacts]) -> Iterator[Metric]:
 
 
 def _processes(engines: Mapping[str, EngineFacts]) -> Iterator[Metric]:
-    """What each engine's process takes of the machine, those that are gone left out."""
+    """Processor time and memory of each running engine's process."""
     families: dict[str, Metric] = {}
     for engine, facts in engines.items():
         for place, replica in enumerate(facts.replicas):

@@ -46,7 +46,7 @@ class Family(NamedTuple):
 
 
 def shared_families(families: Iterable[Metric]) -> tuple[Family, ...]:
-    """Those of a process that are part of what all processes say together."""
+    """The families of a process that are summed over all processes."""
     return tuple(
         Family(
             name=family.name,
@@ -61,7 +61,7 @@ def shared_families(families: Iterable[Metric]) -> tuple[Family, ...]:
 
 
 def only_totals(families: Iterable[Family]) -> tuple[Family, ...]:
-    """What stays true of a process that is gone: what it has counted."""
+    """The totals of a process that has ended: counters without gauges."""
     return tuple(family for family in families if family.kind != "gauge")
 
 

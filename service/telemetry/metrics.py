@@ -54,7 +54,7 @@ class Metrics:
     ) -> None:
         self.registry = self._registry = registry
         self._of_fronts: Callable[[], Sequence[Family]] = tuple
-        self._ask_fronts: Callable[[], Awaitable[None]] = _nobody_asked
+        self._update_fronts: Callable[[], Awaitable[None]] = _no_fronts
         self._labels = ServedLabels()
         self.segments = SegmentMetrics(registry, self._labels)
         self.residency = ResidencyMetrics(registry)
@@ -266,20 +266,20 @@ class Metrics:
     def watch_fronts(
         self,
         families: Callable[[], Sequence[Family]],
-        ask_again: Callable[[], Awaitable[None]],
+        update_fronts: Callable[[], Awaitable[None]],
     ) -> None:
         """Also export what other front processes count, as a part of what is counted here.
 
         Args:
             families: The sums of all of them.
-            ask_again: Has these sums be as they are now.
+            update_fronts: Has these sums be as they are now.
         """
         self._of_fronts = families
-        self._ask_fronts = ask_again
+        self._update_fronts = update_fronts
 
     async def refresh(self) -> None:
         """Have what other processes count be as it is now."""
-        await self._ask_fronts()
+        await self._update_fronts()
 
     def shared_families(self) -> tuple[Family, ...]:
         """What another process adds to its own figures."""
@@ -300,8 +300,8 @@ class Metrics:
         return b"".join(self.render_parts())
 
 
-async def _nobody_asked() -> None:
-    """Return: there are no other processes."""
+async def _no_fronts() -> None:
+    """Update of the fronts' sums where there are no fronts: nothing."""
 
 
 class _OneFamily(Collector):

@@ -1,4 +1,4 @@
-"""Context of a request: what its log line, metrics and span say of it, never its text."""
+"""Context of a request: the facts of its log line, metrics and span, never its text."""
 
 from dataclasses import dataclass
 

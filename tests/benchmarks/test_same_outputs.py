@@ -25,8 +25,8 @@ from benchmarks.same_outputs.text import (
     SENTENCES,
     chosen_files,
     read_text,
+    shown_name,
     spread,
-    told_name,
 )
 from model.request import Hypothesis
 from support.tiny_checkpoint import write_tiny_checkpoint
@@ -83,8 +83,8 @@ def test_text_is_named_else_real_else_bundled(tmp_path: Path) -> None:
 
 
 def test_a_results_file_names_corpora_and_no_folder_of_a_person() -> None:
-    assert told_name(Path("/home/anna/en-zh/dev/docs-heldout.zh")) == "en-zh/dev/docs-heldout.zh"
-    assert told_name(Path("/home/anna/a.en")) == told_name(Path("/a.en")) == "a.en"
+    assert shown_name(Path("/home/anna/en-zh/dev/docs-heldout.zh")) == "en-zh/dev/docs-heldout.zh"
+    assert shown_name(Path("/home/anna/a.en")) == shown_name(Path("/a.en")) == "a.en"
 
 
 def test_lines_are_spread_and_blank_ones_left_out(tmp_path: Path) -> None:

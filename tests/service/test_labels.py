@@ -1,8 +1,8 @@
 from model.text.languages.tags import LanguagePair
 from service.labels import (
     MAX_FIRST,
-    MAX_GONE,
     MAX_PAIRS,
+    MAX_UNLOADED,
     NONE,
     OTHER,
     SEVERAL,
@@ -35,13 +35,13 @@ def test_what_is_loaded_has_labels_of_its_own_and_nothing_else_has() -> None:
 def test_the_same_names_loaded_again_lose_nothing() -> None:
     labels = ServedLabels()
     loaded = _pairs("a", 3)
-    for _ in range(2 * MAX_GONE):
+    for _ in range(2 * MAX_UNLOADED):
         assert labels.load(loaded) == []
 
 
 def test_what_is_loaded_no_more_keeps_its_labels_until_enough_others_have_gone() -> None:
     labels = ServedLabels()
-    first, second, third = _pairs("a", 2), _pairs("b", MAX_GONE), _pairs("c", 1)
+    first, second, third = _pairs("a", 2), _pairs("b", MAX_UNLOADED), _pairs("c", 1)
     labels.load(first)
     assert labels.load(second) == []
     assert labels.bounded(first[0]) == first[0]
@@ -79,7 +79,7 @@ def test_another_load_keeps_the_labels_of_what_is_loaded_still() -> None:
     assert labels.load([], on_demand=["b"]) == []
     assert labels.bounded(first[0]) == first[0], "it went, and its series are still there"
     dropped = [
-        one for number in range(MAX_GONE + 1) for one in labels.load(_pairs(f"n{number}", 1))
+        one for number in range(MAX_UNLOADED + 1) for one in labels.load(_pairs(f"n{number}", 1))
     ]
     assert set(first) <= set(dropped)
     assert labels.bounded(first[0]) == OTHER

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from service.documents.jobs import Asked, DocumentJob, Owner
+from service.documents.jobs import DocumentJob, JobOptions, Owner
 from service.documents.translating import DocumentRoute, Rest
 from service.models.routes.routing import Route
 
 OWNER = Owner(key_name="", identity="address:1")
-ASKED = Asked(kind="txt", name="a.txt", source="en", target="de")
+ASKED = JobOptions(kind="txt", name="a.txt", source="en", target="de")
 STAYS = Route(hops=(), stays_in="de")
 
 
@@ -32,7 +32,7 @@ class Capitals:
         self.failure: Exception | None = None
 
     async def choose_route(
-        self, asked: Asked, texts: Sequence[str]
+        self, asked: JobOptions, texts: Sequence[str]
     ) -> DocumentRoute:  # as the real one
         """The route of a document."""
         return DocumentRoute(route=STAYS, detected="en" if asked.source == "auto" else None)

@@ -223,8 +223,8 @@ def _is_readable(element: str, name: str, attributes: dict[str, str | None]) -> 
         is_button = (attributes.get("type") or "").lower() in BUTTON_TYPES
         return element == "input" and is_button
     if name == "content":
-        said = attributes.get("name") or attributes.get("property") or ""
-        return element == "meta" and said.lower() in META_NAMES
+        meta_name = attributes.get("name") or attributes.get("property") or ""
+        return element == "meta" and meta_name.lower() in META_NAMES
     return name in TEXT_ATTRIBUTES or (element, name) in OWN_TEXT_ATTRIBUTES
 
 

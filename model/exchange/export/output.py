@@ -90,9 +90,9 @@ def write_licences(folder: Path, manifest: Manifest, *, before: str = "", after:
         f"- {each.corpus}: {each.licence}" + (f", {each.url}" if each.url else "")
         for each in manifest.licences
     ]
-    said = before and before + "\n"
+    opening = before and before + "\n"
     page = (
-        f"# {manifest.name}\n\n{manifest.description}\n\n{said}"
+        f"# {manifest.name}\n\n{manifest.description}\n\n{opening}"
         f"The weights are under {manifest.licence}. Dragoman exported them from a checkpoint that"
         " learned from\n\n"
     )

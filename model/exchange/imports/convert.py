@@ -120,7 +120,7 @@ def convert(
         try:
             with unfinished_folder(destination, mark) as folder:
                 needed = _check_disk(destination, folder, plan)
-                with _full_disk_told(destination, folder, needed):
+                with _reporting_full_disk(destination, folder, needed):
                     _write(source, folder, plan, progress or _no_progress)
                     publish(folder, destination)
         except OSError as error:
@@ -154,7 +154,7 @@ def _read(
         problem = f"{importer.name}: its files say of which family it is; --family does not apply"
         raise ForeignModelError(source, [problem])
     try:
-        with _shortage_told(source, "while its files were read"):
+        with _reporting_shortage(source, "while its files were read"):
             return importer.read(content, options)
     except ForeignModelError as error:
         if content == source:
@@ -248,7 +248,7 @@ def _check_disk(destination: Path, folder: Path, plan: _Plan) -> int:
 
 
 @contextmanager
-def _full_disk_told(destination: Path, folder: Path, needed: int) -> Iterator[None]:
+def _reporting_full_disk(destination: Path, folder: Path, needed: int) -> Iterator[None]:
     """Block of writing: a disk that is full, or a quota, is told as one that was from the start.
 
     Raises:
@@ -273,7 +273,7 @@ def _full_disk(destination: Path, folder: Path, needed: int, why: str = "") -> C
 
 
 @contextmanager
-def _shortage_told(source: Path, where: str) -> Iterator[None]:
+def _reporting_shortage(source: Path, where: str) -> Iterator[None]:
     """Block in which memory that has run out is told as a problem of the source.
 
     Raises:
@@ -326,7 +326,7 @@ def _write_weights(source: Path, folder: Path, plan: _Plan, progress: Progress) 
             if name in done:
                 continue
             size = readable_bytes(_BYTES_OF_A_FLOAT * sizes[name])
-            with _shortage_told(source, f"at {name}, which has {size} in float32"):
+            with _reporting_shortage(source, f"at {name}, which has {size} in float32"):
                 file.write(name, tensors[name].read())
             fresh.append(name)
             unflushed += sizes[name]

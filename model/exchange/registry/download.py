@@ -80,7 +80,7 @@ class _Growing:
     def __init__(self, path: Path, file: RemoteFile, shared: Downloader) -> None:
         self._path, self._file, self._shared = path, file, shared
         self._tag_path = path.with_name(path.name + _VALIDATOR_SUFFIX)
-        self._told = 0
+        self._num_advanced = 0
 
     @property
     def size(self) -> int:
@@ -225,7 +225,7 @@ class _Growing:
         verifier = Verifier(self._expected())
         for block in blocks(self._path) if start else ():
             verifier.update(block)
-        self._tell(verifier.size)
+        self._advance(verifier.size)
         self._append(reply, verifier)
         if total is not None and verifier.size < total:
             broken = f"broke off after {verifier.size} of {total} bytes"
@@ -243,16 +243,16 @@ class _Growing:
                     raise RegistryError(self._file.url, f"sends more than {largest} bytes")
                 stream.write(block)
                 verifier.update(block)
-                self._tell(verifier.size)
+                self._advance(verifier.size)
                 watch.received(len(block))
 
     def _expected(self) -> Content:
         """What is known of the bytes that come: of what may be packed or not, nothing yet."""
         return self._file.stored if self._file.unpacked is None else Content()
 
-    def _tell(self, size: int) -> None:
-        self._shared.advance(size - self._told)
-        self._told = size
+    def _advance(self, size: int) -> None:
+        self._shared.advance(size - self._num_advanced)
+        self._num_advanced = size
 
     def _drop(self) -> None:
         self._path.unlink(missing_ok=True)

@@ -91,11 +91,11 @@ def check_status(reply: Reply, place: str) -> None:
     reply.close()
     problem = f"{_MEANINGS.get(reply.status, 'is refused')} (status {reply.status})"
     if reply.status in _PASSING:
-        raise PassingError(place, problem, _asked_wait(reply.headers.get("Retry-After")))
+        raise PassingError(place, problem, _retry_after(reply.headers.get("Retry-After")))
     raise RegistryError(place, problem)
 
 
-def _asked_wait(value: str | None) -> float | None:
+def _retry_after(value: str | None) -> float | None:
     """Seconds of a Retry-After; a date, which needs two clocks that agree, is not looked at."""
     is_seconds = value is not None and value.strip().isascii() and value.strip().isdigit()
     return float(value[:9]) if value is not None and is_seconds else None

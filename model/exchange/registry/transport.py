@@ -107,13 +107,13 @@ class Transport:
             RegistryError: The redirects are too many, or lead to where none is followed; or the
                 server cannot be trusted.
         """
-        asked = url
+        address = url
         for _ in range(_MAX_REDIRECTS + 1):
-            reply = self._ask(asked, method, dict(headers or {}))
+            reply = self._ask(address, method, dict(headers or {}))
             if reply.status not in REDIRECTS or not is_following:
                 return reply
             reply.close()
-            asked = _redirected(asked, reply.headers.get("Location"))
+            address = _redirected(address, reply.headers.get("Location"))
         raise RegistryError(url, f"redirects more than {_MAX_REDIRECTS} times")
 
     def _ask(self, url: str, method: str, headers: dict[str, str]) -> Reply:

@@ -129,9 +129,9 @@ def check_same_inputs(kept: Job, names: Sequence[str], sizes: Sequence[int], nam
     there = [one.name for one in kept.inputs]
     if there != list(names):
         only = next((one for one in names if one not in there), None)
-        gone = next((one for one in there if one not in names), None)
-        differs = f"{only} was not read there" if only else f"it read {gone} as well"
-        if only is None and gone is None:
+        missing = next((one for one in there if one not in names), None)
+        differs = f"{only} was not read there" if only else f"it read {missing} as well"
+        if only is None and missing is None:
             differs = "it read the files in another order"
         raise _another(name, differs)
     for one, size in zip(kept.inputs, sizes, strict=True):

@@ -66,7 +66,7 @@ class OutputFolder:
 
     @contextmanager
     def begun(self, job: Job) -> Iterator[None]:
-        """Hold the folder for a job: it is made, its manifest written, what was half written gone.
+        """The folder of a job while it is held: made, with its manifest, without unfinished files.
 
         Raises:
             DataError: It cannot be written, or another command of this machine writes it.

@@ -72,7 +72,7 @@ class Place(Protocol):
         """What a folder has; nothing if it is not there."""
 
     def opened(self) -> BinaryIO:
-        """The file, for reading wherever one wants."""
+        """The file, opened for reading at any position."""
 
     def write(self, partial: "Place", content: Callable[[BinaryIO], None]) -> None:
         """Write a file whole, or not at all.

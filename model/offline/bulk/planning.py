@@ -158,7 +158,7 @@ def first_texts(file: Facts, kind: Format, names: Sequence[str]) -> list[str]:
 
 
 def continued(kept: Job, wanted: Wanted, name: str) -> Job:
-    """The job that an output folder holds, if it is the one that is asked for.
+    """The job that an output folder holds, if it is the requested one.
 
     A file whose time alone has changed is read again, and may go on if its bytes are the same.
 

@@ -146,12 +146,12 @@ class _Driver:
     calls: dict[Any, tuple[int, Block | None]] = field(default_factory=dict)
     num_begun: int = 0
     num_deaths: int = 0
-    told: Any = None
+    task_ref: Any = None
 
     def begin(self, num_workers: int) -> None:
         """Begin so many workers."""
         job = replace(self.task.job, blocks=())  # they are told theirs one by one
-        self.told = self.ray.put(replace(self.task, job=job))
+        self.task_ref = self.ray.put(replace(self.task, job=job))
         for _ in range(num_workers):
             self._begin_worker()
 
@@ -202,7 +202,7 @@ class _Driver:
         worker = _Worker(number=self.num_begun, actor=actor)
         self.num_begun += 1
         self.workers[worker.number] = worker
-        self.calls[actor.start.remote(self.told)] = (worker.number, None)
+        self.calls[actor.start.remote(self.task_ref)] = (worker.number, None)
 
     def _lose(self, number: int, block: Block | None, error: Exception) -> None:
         """Give a lost worker's blocks to others, and begin another in its place."""

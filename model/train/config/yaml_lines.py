@@ -60,8 +60,10 @@ class KeyPlaces:
     def message(self, problem: str, key: str, *exact: str) -> str:
         """A problem with the key it is about, the file and the line."""
         named = next((name for name in exact if name in problem), key)
-        said = problem if named in problem else f"{named}: {problem}"
-        return said if self.path is None else placed(self.path, line_of(named, self.lines), said)
+        message = problem if named in problem else f"{named}: {problem}"
+        return (
+            message if self.path is None else placed(self.path, line_of(named, self.lines), message)
+        )
 
 
 def placed(path: Path, line: int | None, problem: str) -> str:

@@ -64,7 +64,7 @@ class CorpusFiles:
         return f"{self.direction.name} {self.corpus.label}"
 
     def pairs(self, *, may_be_blank: bool) -> Iterator[tuple[str, str]]:
-        """Its pairs in the form that the experiment asks for.
+        """Its pairs in the form that the experiment selects.
 
         Raises:
             DataError: As `iterate_parallel`.

@@ -153,7 +153,7 @@ class Trainer:
             TrainingError: More updates in a row than are allowed had to be skipped, or one ran
                 out of memory.
         """
-        while self._goes_on(should_stop):
+        while self._is_to_continue(should_stop):
             started = self._clock()
             batches, position, epoch = self._following or self._read()
             self._following = None
@@ -178,7 +178,7 @@ class Trainer:
         pinned = [batch.pinned(self._device) for batch in batches]
         return pinned, self._stream.position, self._stream.epoch
 
-    def _goes_on(self, should_stop: ShouldStop) -> bool:
+    def _is_to_continue(self, should_stop: ShouldStop) -> bool:
         is_going_on = self.fraction() < 1.0 and not should_stop()
         return bool(self._group.broadcast_number(float(is_going_on), self._device))
 

@@ -94,8 +94,8 @@ class ProgressReporter:
         self._last = progress
         self._window = _Window()
         if self._bar is None:
-            told = finite({"update": progress.update, **fields})
-            _LOGGER.info("progress", extra={"fields": told})
+            shown = finite({"update": progress.update, **fields})
+            _LOGGER.info("progress", extra={"fields": shown})
         return fields
 
     def say(self, line: str, *, event: str, fields: Mapping[str, Value]) -> None:

@@ -195,9 +195,9 @@ class RunFiles:
         """
         there = [path for path in list_snapshots(self._folder) if _is_known(path, progress)]
         found = {update_of(path) for path in there}
-        gone = [update for update in progress.snapshot_updates if update not in found]
+        removed = [update for update in progress.snapshot_updates if update not in found]
         return tuple(
-            update for update in progress.snapshot_updates if update > max(gone, default=-1)
+            update for update in progress.snapshot_updates if update > max(removed, default=-1)
         )
 
 

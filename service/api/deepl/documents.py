@@ -20,7 +20,7 @@ from service.api.deepl.reply import DeepLError, answered
 from service.api.deepl.request import glossary_ids, parse_options
 from service.api.languages import AUTO
 from service.api.receiving import TRANSLATED_FILE, Receiving, kind_and_name, owner_of
-from service.documents.jobs import Asked, DocumentJob, Owner
+from service.documents.jobs import DocumentJob, JobOptions, Owner
 from service.errors import RequestError, invalid
 from service.front import Front
 from service.glossaries.keeping import Glossaries
@@ -84,7 +84,7 @@ class DeepLDocuments:
     key_name: str | None = None
     takes_plain_bodies: bool = False
 
-    def parse(self, values: Mapping[str, str], file_name: str | None) -> Asked:
+    def parse(self, values: Mapping[str, str], file_name: str | None) -> JobOptions:
         """What is to be done with a file."""
         if file_name is not None:
             file_name = values.get("filename") or file_name
@@ -93,7 +93,7 @@ class DeepLDocuments:
         wanted = values.get("output_format", "").lower()
         if wanted not in ("", kind):
             raise invalid(f"Value for 'output_format' not supported; it must be {kind}", limit=kind)
-        return Asked(
+        return JobOptions(
             kind=kind,
             name=name,
             source=AUTO if chosen.is_detected else chosen.route.source,
@@ -101,7 +101,7 @@ class DeepLDocuments:
         )
 
     async def glossary(
-        self, values: Mapping[str, str], asked: Asked, owner: Owner
+        self, values: Mapping[str, str], asked: JobOptions, owner: Owner
     ) -> Glossary | None:
         """The terms of the glossaries that are named."""
         names = glossary_ids(values)

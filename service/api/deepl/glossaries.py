@@ -29,7 +29,7 @@ from service.api.deepl.dictionaries import (
 )
 from service.api.deepl.languages import LanguageLists, base_code
 from service.api.deepl.reply import answered
-from service.api.deepl.request import Asked
+from service.api.deepl.request import ReplyOptions
 from service.api.receiving import owner_of
 from service.documents.jobs import Owner
 from service.glossaries.entries import as_tsv
@@ -49,7 +49,9 @@ class GlossaryAccess:
         wire: How their requests are read.
     """
 
-    def __init__(self, admission: Admission, glossaries: Glossaries, wire: Wire[Asked]) -> None:
+    def __init__(
+        self, admission: Admission, glossaries: Glossaries, wire: Wire[ReplyOptions]
+    ) -> None:
         self._admission = admission
         self._glossaries = glossaries
         self._wire = wire
@@ -70,7 +72,9 @@ class GlossaryAccess:
         return self._lists.of(self._admission.front.table)
 
 
-def build_glossaries(admission: Admission, glossaries: Glossaries, wire: Wire[Asked]) -> APIRouter:
+def build_glossaries(
+    admission: Admission, glossaries: Glossaries, wire: Wire[ReplyOptions]
+) -> APIRouter:
     """The routes of glossaries."""
     router = APIRouter(tags=["DeepL"], dependencies=[DOCUMENTED])
     access = GlossaryAccess(admission, glossaries, wire)

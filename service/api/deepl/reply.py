@@ -16,7 +16,7 @@ from starlette.responses import Response
 from model.errors import DragomanError
 from model.text.languages.tags import canonical_tag
 from service.api.deepl.languages import LanguageLists, code_name, source_code
-from service.api.deepl.request import Asked
+from service.api.deepl.request import ReplyOptions
 from service.errors import Problem
 from service.http.middleware import note_problem
 from service.http.replies import JsonReply, retry_header
@@ -139,19 +139,19 @@ def error_reply(problem: Problem) -> JsonReply:
     return JsonReply({"message": problem.message}, problem.status, retry_header(problem))
 
 
-def reply_content(results: Sequence[TranslatedText], asked: Asked) -> dict[str, object]:
+def reply_content(results: Sequence[TranslatedText], options: ReplyOptions) -> dict[str, object]:
     """A `DeepLReply` as plain values; options that were not asked for are left out."""
-    counts = asked.num_characters or [None] * len(results)
+    counts = options.num_characters or [None] * len(results)
     return {
         "translations": [
-            _translation(result, count, asked)
+            _translation(result, count, options)
             for result, count in zip(results, counts, strict=True)
         ]
     }
 
 
 def _translation(
-    result: TranslatedText, num_characters: int | None, asked: Asked
+    result: TranslatedText, num_characters: int | None, options: ReplyOptions
 ) -> dict[str, object]:
     content: dict[str, object] = {"text": result.best.text}
     if result.origin is not None:
@@ -161,8 +161,8 @@ def _translation(
     if num_characters is not None:
         without_tags = result.num_characters
         content["billed_characters"] = num_characters if without_tags is None else without_tags
-    if asked.model_type is not None:
-        content["model_type_used"] = asked.model_type
+    if options.model_type is not None:
+        content["model_type_used"] = options.model_type
     return content
 
 

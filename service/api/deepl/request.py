@@ -51,7 +51,7 @@ _REFUSED: Mapping[str, str] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ReplyOptions:
     """What the reply depends on beside the results.
 
     Attributes:
@@ -65,7 +65,7 @@ class Asked:
     glossary_ids: tuple[str, ...] = ()
 
 
-def parse(values: Mapping[str, object], front: Front) -> tuple[TranslationRequest, Asked]:
+def parse(values: Mapping[str, object], front: Front) -> tuple[TranslationRequest, ReplyOptions]:
     """A request's values, checked.
 
     Raises:
@@ -81,12 +81,12 @@ def parse(values: Mapping[str, object], front: Front) -> tuple[TranslationReques
     markup = _markup(values)
     model_type = _model_type(values)
     has_count = flag(values, "show_billed_characters")
-    asked = Asked(
+    options = ReplyOptions(
         num_characters=tuple(map(len, texts)) if has_count else None,
         model_type=model_type,
         glossary_ids=glossary_ids(values),
     )
-    return _job(texts, chosen, front.settings, markup, is_fast=model_type == _FAST), asked
+    return _job(texts, chosen, front.settings, markup, is_fast=model_type == _FAST), options
 
 
 def parse_options(values: Mapping[str, object], front: Front) -> ChosenRoute:
@@ -228,8 +228,8 @@ def _tag_names(values: Mapping[str, object], name: str) -> frozenset[str]:
 
 
 def _model_type(values: Mapping[str, object]) -> str | None:
-    asked = choice(values, "model_type", tuple(_MODEL_TYPES))
-    return None if asked is None else _MODEL_TYPES[asked]
+    requested = choice(values, "model_type", tuple(_MODEL_TYPES))
+    return None if requested is None else _MODEL_TYPES[requested]
 
 
 def _job(

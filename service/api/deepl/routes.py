@@ -29,7 +29,7 @@ from service.api.deepl.reply import (
 from service.api.deepl.request import (
     LANGUAGE_LIST,
     LANGUAGE_RESOURCE,
-    Asked,
+    ReplyOptions,
     is_of_texts,
     list_type,
     parse,
@@ -55,13 +55,13 @@ class DeepL:
     takes_forms: bool = True
     key_name: str | None = None
 
-    def parse(self, values: Mapping[str, object]) -> tuple[TranslationRequest, Asked]:
+    def parse(self, values: Mapping[str, object]) -> tuple[TranslationRequest, ReplyOptions]:
         """The request's values, checked."""
         return parse(values, self.front)
 
-    def reply(self, results: Sequence[TranslatedText], asked: Asked) -> Response:
+    def reply(self, results: Sequence[TranslatedText], options: ReplyOptions) -> Response:
         """A `DeepLReply`."""
-        return JsonReply(reply_content(results, asked))
+        return JsonReply(reply_content(results, options))
 
 
 def build_router(admission: Admission, glossaries: Glossaries) -> APIRouter:
@@ -72,9 +72,9 @@ def build_router(admission: Admission, glossaries: Glossaries) -> APIRouter:
     @answered
     async def translate(request: Request) -> Response:
         caller, values = await admission.read(request, contract)
-        job, asked = contract.parse(values)
-        job = await _with_glossary(job, asked, caller, glossaries)
-        return contract.reply(await admission.translate(request, caller, job), asked)
+        job, options = contract.parse(values)
+        job = await _with_glossary(job, options, caller, glossaries)
+        return contract.reply(await admission.translate(request, caller, job), options)
 
     router.add_api_route(
         "/v2/translate",
@@ -105,13 +105,13 @@ def build_router(admission: Admission, glossaries: Glossaries) -> APIRouter:
 
 
 async def _with_glossary(
-    job: TranslationRequest, asked: Asked, caller: Caller, glossaries: Glossaries
+    job: TranslationRequest, options: ReplyOptions, caller: Caller, glossaries: Glossaries
 ) -> TranslationRequest:
     """A request with the terms of the glossaries that it names."""
-    if not asked.glossary_ids:
+    if not options.glossary_ids:
         return job
     languages = job.route.source, job.route.target
-    found = await found_terms(glossaries, owner_of(caller), asked.glossary_ids, languages)
+    found = await found_terms(glossaries, owner_of(caller), options.glossary_ids, languages)
     return structs.replace(job, glossary=found)
 
 

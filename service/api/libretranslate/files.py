@@ -18,7 +18,7 @@ from service.access.access import DOCUMENTED
 from service.api.languages import AUTO, LIBRETRANSLATE_ALIASES, choose_route
 from service.api.libretranslate.request import KEY_NAME
 from service.api.receiving import TRANSLATED_FILE, Receiving, kind_and_name
-from service.documents.jobs import Asked, DocumentJob, Owner, no_such_document
+from service.documents.jobs import DocumentJob, JobOptions, Owner, no_such_document
 from service.errors import Problem, RequestError, invalid
 from service.front import Front
 from service.http.disconnect import cancelled_on_disconnect
@@ -53,7 +53,7 @@ class LibreTranslateFiles:
     key_name: str | None = KEY_NAME
     takes_plain_bodies: bool = False
 
-    def parse(self, values: Mapping[str, str], file_name: str | None) -> Asked:
+    def parse(self, values: Mapping[str, str], file_name: str | None) -> JobOptions:
         """What is to be done with a file."""
         kind, name = kind_and_name(file_name)
         for field in ("source", "target"):
@@ -65,7 +65,7 @@ class LibreTranslateFiles:
             target=values["target"],
             aliases=LIBRETRANSLATE_ALIASES,
         )
-        return Asked(
+        return JobOptions(
             kind=kind,
             name=name,
             source=AUTO if chosen.is_detected else chosen.route.source,
@@ -75,7 +75,7 @@ class LibreTranslateFiles:
     async def glossary(
         self,
         _values: Mapping[str, str],
-        _asked: Asked,
+        _asked: JobOptions,
         _owner: Owner,
     ) -> Glossary | None:
         """None: this contract has no glossaries."""

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from model.text.languages.detection import Detection
 from service.api.languages import language_name
-from service.api.libretranslate.request import Asked
+from service.api.libretranslate.request import ReplyOptions
 from service.http.replies import JsonReply, error_responses
 from service.models.requests.translation import TranslatedText
 from service.models.routes.pivot import reachable
@@ -72,21 +72,21 @@ LANGUAGES_RESPONSES: dict[int | str, dict[str, Any]] = {
 }
 
 
-def reply_content(results: Sequence[TranslatedText], asked: Asked) -> dict[str, object]:
+def reply_content(results: Sequence[TranslatedText], options: ReplyOptions) -> dict[str, object]:
     """A `LibreTranslateReply` as plain values; whether text was cut or truncated is additive."""
     content: dict[str, object] = {"translatedText": [result.best.text for result in results]}
-    if asked.has_alternatives:
+    if options.has_alternatives:
         content["alternatives"] = [list(result.alternatives) for result in results]
     if any(result.best.is_cut for result in results):
         content["isCut"] = [result.best.is_cut for result in results]
     if any(result.best.is_truncated for result in results):
         content["isTruncated"] = [result.best.is_truncated for result in results]
-    if asked.is_detected:
+    if options.is_detected:
         origins = [result.origin for result in results]
         content["detectedLanguage"] = [
             detected_language(origin.detected) for origin in origins if origin and origin.detected
         ]
-    if asked.is_batch:
+    if options.is_batch:
         return content
     return {name: values[0] for name, values in content.items() if isinstance(values, list)}
 

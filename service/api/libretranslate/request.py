@@ -24,7 +24,7 @@ _INTEGER = re.compile("-?[0-9]{1,18}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ReplyOptions:
     """What the reply depends on beside the results.
 
     Attributes:
@@ -38,7 +38,7 @@ class Asked:
     is_detected: bool
 
 
-def parse(values: Mapping[str, object], front: Front) -> tuple[TranslationRequest, Asked]:
+def parse(values: Mapping[str, object], front: Front) -> tuple[TranslationRequest, ReplyOptions]:
     """A request's values, checked.
 
     Raises:
@@ -53,12 +53,12 @@ def parse(values: Mapping[str, object], front: Front) -> tuple[TranslationReques
     )
     markup = _markup(values)
     num_alternatives = _num_alternatives(values, front.settings.max_beam_size - 1)
-    asked = Asked(
+    options = ReplyOptions(
         is_batch=is_batch,
         has_alternatives=num_alternatives > 0,
         is_detected=chosen.is_detected,
     )
-    return _job(texts, chosen, num_alternatives, front.settings, markup), asked
+    return _job(texts, chosen, num_alternatives, front.settings, markup), options
 
 
 def parse_texts(values: Mapping[str, object], settings: Settings) -> tuple[tuple[str, ...], bool]:

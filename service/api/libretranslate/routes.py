@@ -25,7 +25,7 @@ from service.api.libretranslate.reply import (
 )
 from service.api.libretranslate.request import (
     KEY_NAME,
-    Asked,
+    ReplyOptions,
     detect_operation,
     detect_texts,
     parse,
@@ -57,13 +57,13 @@ class LibreTranslate:
     takes_forms: bool = True
     key_name: str | None = KEY_NAME
 
-    def parse(self, values: Mapping[str, object]) -> tuple[TranslationRequest, Asked]:
+    def parse(self, values: Mapping[str, object]) -> tuple[TranslationRequest, ReplyOptions]:
         """The request's values, checked."""
         return parse(values, self.front)
 
-    def reply(self, results: Sequence[TranslatedText], asked: Asked) -> Response:
+    def reply(self, results: Sequence[TranslatedText], options: ReplyOptions) -> Response:
         """A `LibreTranslateReply`."""
-        return JsonReply(reply_content(results, asked))
+        return JsonReply(reply_content(results, options))
 
 
 def build_router(admission: Admission) -> APIRouter:

@@ -17,7 +17,7 @@ from service.engine.messages import LoadedCheckpoint
 from service.errors import no_such_model
 from service.front import Front
 from service.http.replies import JsonReply, error_responses, path_parameter
-from service.models.checkpoints.catalogue import MAX_PAIRS_TOLD, ModelEntry
+from service.models.checkpoints.catalogue import MAX_LISTED_PAIRS, ModelEntry
 
 _NAMED = path_parameter("name", "Of a model, as `GET /v1/models` has it.")
 _CHANGE_ERRORS = error_responses(401, 403, 404, 409, 503)
@@ -46,7 +46,7 @@ class ModelReply(BaseModel):
     targets: list[str] = Field(description="Languages that it translates to.")
     num_pairs: int
     pairs: list[PairReply] | None = Field(
-        description=f"Its directions; null if there are more than {MAX_PAIRS_TOLD}."
+        description=f"Its directions; null if there are more than {MAX_LISTED_PAIRS}."
     )
 
 

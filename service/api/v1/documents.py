@@ -17,7 +17,7 @@ from service.access.access import DOCUMENTED
 from service.api.languages import AUTO, NO_ALIASES, choose_route
 from service.api.receiving import TRANSLATED_FILE, Receiving, kind_and_name
 from service.api.v1.control import glossary_of_json
-from service.documents.jobs import Asked, DocumentJob, JobState, Owner
+from service.documents.jobs import DocumentJob, JobOptions, JobState, Owner
 from service.errors import invalid
 from service.front import Front
 from service.http.replies import JsonReply, error_responses, path_parameter
@@ -68,7 +68,7 @@ class V1Documents:
     key_name: str | None = None
     takes_plain_bodies: bool = True
 
-    def parse(self, values: Mapping[str, str], file_name: str | None) -> Asked:
+    def parse(self, values: Mapping[str, str], file_name: str | None) -> JobOptions:
         """What is to be done with a file."""
         kind, name = kind_and_name(file_name)
         target = values.get("target")
@@ -78,7 +78,7 @@ class V1Documents:
         chosen = choose_route(
             self.front.table, source=source, target=target, aliases=NO_ALIASES, model=model
         )
-        return Asked(
+        return JobOptions(
             kind=kind,
             name=name,
             source=AUTO if chosen.is_detected else chosen.route.source,
@@ -89,7 +89,7 @@ class V1Documents:
     async def glossary(
         self,
         values: Mapping[str, str],
-        _asked: Asked,
+        _asked: JobOptions,
         _owner: Owner,
     ) -> Glossary | None:
         """The entries that came with the file."""

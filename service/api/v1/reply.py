@@ -14,7 +14,7 @@ from model.request import MAX_ATTENTION_WEIGHTS, Hypothesis
 from model.text.drafts.checks import CheckName, Quality
 from model.text.drafts.segments import TranslatedSegment
 from model.text.subwords.spans import TokenSpans
-from service.api.v1.request import Asked
+from service.api.v1.request import ReplyOptions
 from service.http.replies import error_responses
 from service.models.requests.translation import Between, Origin, TranslatedText
 from service.models.routes.routing import Route
@@ -177,9 +177,9 @@ TRANSLATE_RESPONSES: dict[int | str, dict[str, Any]] = {
 }
 
 
-def reply_content(results: Sequence[TranslatedText], asked: Asked) -> dict[str, object]:
+def reply_content(results: Sequence[TranslatedText], options: ReplyOptions) -> dict[str, object]:
     """A `TranslateReply` as plain values; options that were not asked for are left out."""
-    origins = [result.origin or Origin(route=asked.route) for result in results]
+    origins = [result.origin or Origin(route=options.route) for result in results]
     return {
         "translations": [
             {
@@ -187,16 +187,16 @@ def reply_content(results: Sequence[TranslatedText], asked: Asked) -> dict[str, 
                 **_detected(origin),
                 "is_cut": result.best.is_cut,
                 "is_truncated": result.best.is_truncated,
-                "segments": _segments(result, asked),
-                **({"alternatives": list(result.alternatives)} if asked.has_alternatives else {}),
+                "segments": _segments(result, options),
+                **({"alternatives": list(result.alternatives)} if options.has_alternatives else {}),
             }
             for result, origin in zip(results, origins, strict=True)
         ],
-        **_routes([origin.route for origin in origins] or [asked.route]),
-        **({"unsupported": list(asked.unsupported)} if asked.unsupported else {}),
+        **_routes([origin.route for origin in origins] or [options.route]),
+        **({"unsupported": list(options.unsupported)} if options.unsupported else {}),
         "usage": {
             "num_texts": len(results),
-            "num_characters": asked.num_characters,
+            "num_characters": options.num_characters,
             "num_segments": sum(len(result.hypotheses) for result in results),
             "num_source_tokens": sum(result.best.num_source_tokens for result in results),
             "num_target_tokens": sum(result.best.num_target_tokens for result in results),
@@ -227,11 +227,11 @@ def _routes(routes: Sequence[Route]) -> dict[str, object]:
     }
 
 
-def _segments(result: TranslatedText, asked: Asked) -> list[dict[str, object]]:
+def _segments(result: TranslatedText, options: ReplyOptions) -> list[dict[str, object]]:
     between = result.between or (None,) * len(result.hypotheses)
     spans = result.spans or (None,) * len(result.hypotheses)
     return [
-        _segment(*one, asked)
+        _segment(*one, options)
         for one in zip(result.best.segments, result.hypotheses, between, spans, strict=True)
     ]
 
@@ -241,7 +241,7 @@ def _segment(
     hypothesis: Hypothesis | None,
     between: Between | None,
     spans: TokenSpans | None,
-    asked: Asked,
+    options: ReplyOptions,
 ) -> dict[str, object]:
     content: dict[str, object] = {
         "source": segment.source,
@@ -252,22 +252,22 @@ def _segment(
         "num_source_tokens": segment.num_source_tokens,
         "num_target_tokens": segment.num_target_tokens,
         "quality": quality_content(segment.quality),
-        **_scores(hypothesis, asked),
-        **_confidence(hypothesis, asked),
+        **_scores(hypothesis, options),
+        **_confidence(hypothesis, options),
     }
-    if asked.has_glossary:
+    if options.has_glossary:
         content["glossary"] = [
             {"source": one.source, "target": one.target, "is_hit": one.is_hit}
             for one in segment.terms
         ]
-    if hypothesis is not None and asked.has_alignment:
+    if hypothesis is not None and options.has_alignment:
         content["alignment"] = hypothesis.alignment
-    if hypothesis is not None and asked.has_attention:
+    if hypothesis is not None and options.has_attention:
         content["attention"] = _attention(hypothesis)
-    if asked.has_alignment or asked.has_attention:
+    if options.has_alignment or options.has_attention:
         content |= _places(spans)
     if between is not None:
-        content["pivot"] = {"text": between.text, **_scores(between.hypothesis, asked)}
+        content["pivot"] = {"text": between.text, **_scores(between.hypothesis, options)}
     return content
 
 
@@ -280,8 +280,8 @@ def quality_content(quality: Quality) -> dict[str, object]:
     }
 
 
-def _scores(hypothesis: Hypothesis | None, asked: Asked) -> dict[str, object]:
-    if hypothesis is None or not asked.has_scores:
+def _scores(hypothesis: Hypothesis | None, options: ReplyOptions) -> dict[str, object]:
+    if hypothesis is None or not options.has_scores:
         return {}
     return {"score": hypothesis.score, "token_log_probs": hypothesis.token_log_probs}
 
@@ -302,11 +302,11 @@ def _places(spans: TokenSpans | None) -> dict[str, object]:
     return {"source_spans": spans.source, "target_spans": spans.target}
 
 
-def _confidence(hypothesis: Hypothesis | None, asked: Asked) -> dict[str, object]:
+def _confidence(hypothesis: Hypothesis | None, options: ReplyOptions) -> dict[str, object]:
     if hypothesis is None:
         return {}
     log_probs = hypothesis.token_log_probs
     content: dict[str, object] = {"confidence": math.exp(sum(log_probs) / len(log_probs))}
-    if asked.has_confidence:
+    if options.has_confidence:
         content["token_confidence"] = [math.exp(value) for value in log_probs]
     return content

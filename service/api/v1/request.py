@@ -128,7 +128,7 @@ class TranslateRequest(ControlFields):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ReplyOptions:
     """What the reply depends on beside the results.
 
     Attributes:
@@ -167,12 +167,12 @@ class DragomanWire:
     takes_forms: bool = False
     key_name: str | None = None
 
-    def parse(self, values: Mapping[str, object]) -> tuple[TranslationRequest, Asked]:
+    def parse(self, values: Mapping[str, object]) -> tuple[TranslationRequest, ReplyOptions]:
         """The request's values, checked."""
         return parse(values, self.front)
 
 
-def parse(values: Mapping[str, object], front: Front) -> tuple[TranslationRequest, Asked]:
+def parse(values: Mapping[str, object], front: Front) -> tuple[TranslationRequest, ReplyOptions]:
     """A request's values, checked.
 
     Raises:
@@ -187,7 +187,7 @@ def parse(values: Mapping[str, object], front: Front) -> tuple[TranslationReques
         aliases=NO_ALIASES,
         model=fields.model,
     )
-    asked = Asked(
+    options = ReplyOptions(
         route=chosen.route,
         num_characters=sum(map(len, texts)),
         has_alternatives=fields.alternatives > 0,
@@ -199,7 +199,7 @@ def parse(values: Mapping[str, object], front: Front) -> tuple[TranslationReques
         unsupported=tuple(fields.unsupported),
     )
     limits = front.limits(chosen.route) if chosen.route.hops else None
-    return _job(fields, texts, chosen, front.settings, limits), asked
+    return _job(fields, texts, chosen, front.settings, limits), options
 
 
 def _validated(values: Mapping[str, object], settings: Settings) -> TranslateRequest:
@@ -282,8 +282,8 @@ def _beam(fields: TranslateRequest, settings: Settings, *, num_groups: int) -> i
             equally large.
     """
     default = settings.beam_size if fields.sampling() is None else 1
-    asked = default if fields.beam_size is None else fields.beam_size
-    beam_size = search_beam(asked, fields.alternatives, settings)
+    requested = default if fields.beam_size is None else fields.beam_size
+    beam_size = search_beam(requested, fields.alternatives, settings)
     if num_groups == 1:
         return _widened(beam_size, fields, settings)
     if fields.beam_size is not None and fields.beam_size % num_groups:

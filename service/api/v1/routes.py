@@ -13,7 +13,7 @@ from starlette.responses import Response
 from service.access.access import DOCUMENTED
 from service.api.admission import Admission
 from service.api.v1.reply import TRANSLATE_RESPONSES, reply_content
-from service.api.v1.request import Asked, DragomanWire, request_body
+from service.api.v1.request import DragomanWire, ReplyOptions, request_body
 from service.api.v1.stream import STREAM_RESPONSES, DragomanStream
 from service.http.direct import DirectRoute
 from service.http.events import EventStream
@@ -25,9 +25,9 @@ from service.models.requests.translation import TranslatedText
 class DragomanV1(DragomanWire):
     """Wire of `POST /v1/translate`; see `service.api.admission.Contract`."""
 
-    def reply(self, results: Sequence[TranslatedText], asked: Asked) -> Response:
+    def reply(self, results: Sequence[TranslatedText], options: ReplyOptions) -> Response:
         """A `TranslateReply`."""
-        return JsonReply(reply_content(results, asked))
+        return JsonReply(reply_content(results, options))
 
 
 def build_router(admission: Admission) -> APIRouter:

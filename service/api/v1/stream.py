@@ -9,7 +9,7 @@ from typing import Any
 
 from model.text.drafts.checks import Quality
 from service.api.v1.reply import quality_content, reply_content
-from service.api.v1.request import Asked, DragomanWire
+from service.api.v1.request import DragomanWire, ReplyOptions
 from service.http.events import Event
 from service.http.replies import error_responses
 from service.models.requests.translation import DoneSegment, TranslatedText
@@ -47,9 +47,9 @@ class DragomanStream(DragomanWire):
         """A sentence that is done."""
         return Event(name="segment", data=segment_content(done))
 
-    def result(self, results: Sequence[TranslatedText], asked: Asked) -> Event:
+    def result(self, results: Sequence[TranslatedText], options: ReplyOptions) -> Event:
         """A `TranslateReply`."""
-        return Event(name="result", data=reply_content(results, asked))
+        return Event(name="result", data=reply_content(results, options))
 
 
 def segment_content(done: DoneSegment) -> dict[str, object]:

@@ -48,7 +48,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         help="folder of checkpoints that it is put into (that which is served)",
     )
-    parser.add_argument("--as", dest="called", metavar="NAME", help="what the checkpoint is called")
+    parser.add_argument(
+        "--as", dest="own_name", metavar="NAME", help="what the checkpoint is called"
+    )
     parser.add_argument(
         "--compute",
         choices=STORED_TYPES,
@@ -96,8 +98,8 @@ def run(arguments: argparse.Namespace) -> int:
     if isinstance(name, LocalName):
         path = Path(os.path.realpath(name.path))
         own_name = path.stem if is_file(path) else path.name
-        place = place_of(arguments.to, arguments.called or own_name, cache)
-        with place.locked(_tell_wait):
+        place = place_of(arguments.to, arguments.own_name or own_name, cache)
+        with place.locked(_print_wait):
             place.check_free()
             _convert(arguments, name.path, place, cache, listing=None)
         print(place.path)
@@ -106,8 +108,8 @@ def run(arguments: argparse.Namespace) -> int:
     listing = sources.find(name)
     for problem in sources.documents.stale:
         print(f"dragoman: {problem}; what was kept of it is used", file=sys.stderr)
-    place = place_of(arguments.to, arguments.called or listing.folder, cache)
-    with place.locked(_tell_wait):
+    place = place_of(arguments.to, arguments.own_name or listing.folder, cache)
+    with place.locked(_print_wait):
         if place.is_wanted(listing, arguments.compute, is_replacing=arguments.replace):
             wanted = _Wanted(listing=listing, place=place, cache=cache, sources=sources)
             _pull(arguments, wanted)
@@ -127,7 +129,7 @@ class _Wanted:
     sources: "Sources"
 
 
-def _tell_wait() -> None:
+def _print_wait() -> None:
     print("dragoman: another process pulls the same; waiting for it", file=sys.stderr)
 
 
@@ -184,7 +186,7 @@ def _downloaded(wanted: _Wanted) -> Path:
             retries=Retries(),
             advance=advance,
         )
-        return pull(wanted.listing, wanted.cache, downloader, on_wait=_tell_wait)
+        return pull(wanted.listing, wanted.cache, downloader, on_wait=_print_wait)
 
 
 def _convert(

@@ -151,13 +151,13 @@ def common_problem(outcomes: Sequence[Outcome]) -> str:
 def _outcome(address: str, status: int, body: bytes) -> tuple[Outcome, bool]:
     """What an answer means, and whether it is final."""
     try:
-        said = json.loads(body)
+        reply = json.loads(body)
         if status == 200:
-            faults = [f"{one['directory']}: {one['reason']}" for one in said["faulty"]]
+            faults = [f"{one['directory']}: {one['reason']}" for one in reply["faulty"]]
             faulty = tuple(map(one_line, faults))
-            names = tuple(one_line(str(name)) for name in said["checkpoints"])
+            names = tuple(one_line(str(name)) for name in reply["checkpoints"])
             return Outcome(address=address, checkpoints=names, faulty=faulty), True
-        code, message = str(said["code"]), one_line(str(said["error"]))
+        code, message = str(reply["code"]), one_line(str(reply["error"]))
     except (ValueError, KeyError, TypeError, RecursionError):
         problem = f"status {status}, and not the answer of this server"
         return Outcome(address=address, problem=problem), True

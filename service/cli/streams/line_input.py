@@ -62,7 +62,7 @@ def named_input(argument: str) -> Input:
     Raises:
         DataError: It is no file, but looks like the name of one.
     """
-    if argument == STANDARD_INPUT or _is_there(argument):
+    if argument == STANDARD_INPUT or _exists(argument):
         return Input(argument)
     if _FILE_NAME.fullmatch(argument):
         try:
@@ -74,7 +74,7 @@ def named_input(argument: str) -> Input:
     return Input(THE_TEXT, argument)
 
 
-def _is_there(name: str) -> bool:
+def _exists(name: str) -> bool:
     try:
         return os.path.lexists(name)
     except ValueError:  # a null character

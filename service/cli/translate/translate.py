@@ -221,12 +221,12 @@ def _translate(
     with ExitStack() as stack:
         opened = [stack.enter_context(OpenedLines(source)) for source in inputs]
         num_done = output.num_lines if output is not None else 0
-        told = stack.enter_context(_progress(inputs[0], num_done))
+        progress = stack.enter_context(_progress(inputs[0], num_done))
         rows = _rows(inputs, opened)
 
         def translated(chunk: Sequence[tuple[str, str]]) -> Iterator[tuple[int, str]]:
             for found in work.lines(chunk, is_nearest=len(inputs) > 1):
-                told()
+                progress()
                 yield found
 
         if output is None:

@@ -92,8 +92,8 @@ class EngineClient(Engine):
         self._pending = PendingSegments(room, observer=observer)
         self._lost = asyncio.Event()
         self._loss_reason: LossReason | None = None
-        self._heard_at = clock()
-        self._watchdog = Watchdog(hang_seconds=hang_seconds, now=self._heard_at)
+        self._received_at = clock()
+        self._watchdog = Watchdog(hang_seconds=hang_seconds, now=self._received_at)
         self._is_closing = False
         self._listener = asyncio.create_task(self._listen(), name="engine-listener")
         self._watcher = asyncio.create_task(self._watch(), name="engine-watcher")
@@ -186,7 +186,7 @@ class EngineClient(Engine):
     @property
     def silent_seconds(self) -> float:
         """Time since the engine was last heard of."""
-        return self._clock() - self._heard_at
+        return self._clock() - self._received_at
 
     @property
     def max_request_segments(self) -> int:
@@ -220,7 +220,7 @@ class EngineClient(Engine):
         return self._pending.add(numbered, client=client)
 
     def take_over(self, segments: Mapping[int, Pending]) -> None:
-        """Translate segments that another engine was lost with, for whom they were."""
+        """Translate segments of a lost engine, for the requests that wait for them."""
         for client in dict.fromkeys(pending.client for pending in segments.values()):
             own = {number: one.job for number, one in segments.items() if one.client == client}
             self._send(own, client=client)
@@ -264,7 +264,7 @@ class EngineClient(Engine):
     async def _listen(self) -> None:
         """Route the engine's messages until it is lost, then reap its process."""
         try:
-            await self._link.listen(self._hear)
+            await self._link.listen(self._receive)
         except EngineUnavailableError:
             self._lose("exit")
         except Exception:
@@ -279,13 +279,13 @@ class EngineClient(Engine):
             }
             _LOGGER.info("engine_left", extra={"fields": fields})
 
-    def _hear(self, messages: Sequence[EngineMessage]) -> None:
+    def _receive(self, messages: Sequence[EngineMessage]) -> None:
         """Route messages that have come; those of an engine that is taken for lost are ignored."""
         if not self.is_alive:
             return
-        self._heard_at = self._clock()
+        self._received_at = self._clock()
         for message in messages:
-            self._watchdog.heard(message)
+            self._watchdog.observe(message)
             self._take(message)
 
     async def _watch(self) -> None:

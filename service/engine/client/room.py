@@ -82,7 +82,7 @@ class Room:
         return Excess(value, limit) if value > limit else None
 
     def take(self, number: int, priority: Priority, *, owner: Owner = None) -> None:
-        """Take places; whether there is room was asked before."""
+        """Take places; the caller has checked that there is room."""
         self.num += number
         self._num[priority] += number
         self._by_owner[owner] = self._by_owner.get(owner, 0) + number

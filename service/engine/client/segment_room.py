@@ -103,7 +103,7 @@ class SegmentRoom:
             raise self._queue_full(excess)
 
     def take(self, job: SegmentJob) -> None:
-        """Take a place; whether there is room was asked before."""
+        """Take a place; the caller has checked that there is room."""
         self._room.take(1, job.priority, owner=self._owner(job))
 
     def leave(self, job: SegmentJob) -> None:
@@ -111,7 +111,7 @@ class SegmentRoom:
         self._room.leave(1, job.priority, owner=self._owner(job))
 
     def answered(self) -> None:
-        """An engine has said its last word on a segment."""
+        """Give back the place of a segment that an engine has answered."""
         self._throughput.answered(self._clock())
 
     def _owner(self, job: SegmentJob) -> int | None:

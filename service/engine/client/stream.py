@@ -26,7 +26,7 @@ class EngineStream(asyncio.Protocol):
         self._has_come = asyncio.Event()
         self._on_messages: OnMessages | None = None
         self._end: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._end.add_done_callback(_look)
+        self._end.add_done_callback(_retrieve_error)
         self.closed = asyncio.Event()
 
     def __repr__(self) -> str:
@@ -49,7 +49,7 @@ class EngineStream(asyncio.Protocol):
             self._has_come.set()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tell that nothing more comes."""
+        """End the stream."""
         self._finish(
             EngineUnavailableError(
                 f"the engine has {'closed' if exc is None else 'reset'} the socket"
@@ -58,7 +58,7 @@ class EngineStream(asyncio.Protocol):
         self.closed.set()
 
     async def receive(self) -> list[EngineMessage]:
-        """Messages that have come, at least one.
+        """Received messages, at least one.
 
         Raises:
             EngineUnavailableError: The engine has closed its end.
@@ -73,7 +73,7 @@ class EngineStream(asyncio.Protocol):
         return messages
 
     async def listen(self, on_messages: OnMessages) -> None:
-        """Have all messages handed over, those first that have come, until the stream ends.
+        """Hand over all messages, those first that have been received, until the stream ends.
 
         Raises:
             EngineUnavailableError: The engine has closed its end.
@@ -92,7 +92,7 @@ class EngineStream(asyncio.Protocol):
         self._has_come.set()
 
 
-def _look(end: asyncio.Future[None]) -> None:
-    """Mark the end as seen: that nobody waited for it is no fault."""
+def _retrieve_error(end: asyncio.Future[None]) -> None:
+    """Retrieve the error of a stream, so that asyncio does not report one without a waiter."""
     if not end.cancelled():
         end.exception()

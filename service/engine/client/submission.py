@@ -23,7 +23,7 @@ _SEGMENTS_PER_SUBMIT = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentJob:
-    """A request and what the front knows of it.
+    """A request with what the front schedules and counts it by.
 
     Attributes:
         request: What is to be searched.
@@ -119,7 +119,7 @@ class SegmentBatch:
         return [answer.result() for answer in answers]
 
     async def as_answered(self) -> AsyncIterator[tuple[int, Finished]]:
-        """The answers as they come, each with the place of its job.
+        """The answers as they arrive, each with the index of its job.
 
         Raises:
             SegmentFailedError: The engine gave this one up; the others go on.

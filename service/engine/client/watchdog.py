@@ -26,7 +26,7 @@ class Watchdog:
     def __init__(self, *, hang_seconds: float, now: float) -> None:
         self.interval_seconds = hang_seconds / 8
         self._hang_seconds = hang_seconds
-        self._asked_at = now
+        self._checked_at = now
         self._silent_seconds = 0.0
         self._stuck_seconds = 0.0
         self._progress = (0, 0, 0)
@@ -34,7 +34,7 @@ class Watchdog:
     def __repr__(self) -> str:
         return f"<Watchdog silent={self._silent_seconds:.1f} stuck={self._stuck_seconds:.1f}>"
 
-    def heard(self, message: EngineMessage) -> None:
+    def observe(self, message: EngineMessage) -> None:
         """Take note of a message from the engine."""
         self._silent_seconds = 0.0
         if not isinstance(message, EngineCounters):
@@ -52,8 +52,8 @@ class Watchdog:
             now: The time.
             has_work: Segments are pending.
         """
-        watched_seconds = min(now - self._asked_at, 2 * self.interval_seconds)
-        self._asked_at = now
+        watched_seconds = min(now - self._checked_at, 2 * self.interval_seconds)
+        self._checked_at = now
         self._silent_seconds += watched_seconds
         self._stuck_seconds = self._stuck_seconds + watched_seconds if has_work else 0.0
         return max(self._silent_seconds, self._stuck_seconds) >= self._hang_seconds

@@ -40,7 +40,7 @@ class EngineChannel:
         self._socket.close()
 
     def receive(self, *, wait_seconds: float | None) -> list[FrontMessage]:
-        """Messages that have come.
+        """Received messages.
 
         Args:
             wait_seconds: How long to wait for the first one when there is none; with None until

@@ -24,7 +24,7 @@ from model.errors import (
 from model.loading import Runnable, load_for_decoding
 from model.native.packed_folder import PackedFolder
 from model.system.devices import memory_limit, resolve_device, use_unplanned_attention
-from model.system.shortage import shortage_told
+from model.system.shortage import reporting_shortage
 from model.text.languages.tags import LanguagePair
 from service.engine.errors import CheckpointsError, Shortage
 from service.engine.messages import (
@@ -187,7 +187,7 @@ def _open_lane(
     )
     least = table_bytes(checkpoint.manifest, limits)
     try:
-        with shortage_told(directory, least):
+        with reporting_shortage(directory, least):
             for requests in _warmup_batches(checkpoint, limits, is_recorded=device == "cuda"):
                 runner.warm_up(requests)
     except DecodingError as error:

@@ -67,7 +67,7 @@ class Engine:
         return all(lane.is_idle for lane in self._lanes)
 
     def run(self) -> None:
-        """Serve until the front says Shutdown.
+        """Serve until the front sends Shutdown.
 
         Raises:
             FrontGoneError: The front left without a word.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from model.checkpoint.manifest import SCALE_SUFFIX, Manifest
 from model.text.languages.tags import LanguagePair
 
-MAX_PAIRS_TOLD = 200
+MAX_LISTED_PAIRS = 200
 """Pairs that an entry lists; of a checkpoint with more, its languages alone."""
 
 _BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "int8": 1}
@@ -29,7 +29,7 @@ class ModelEntry:
         sources: Languages that it translates from.
         targets: Languages that it translates to.
         num_pairs: Directions.
-        pairs: The directions; None where there are more than `MAX_PAIRS_TOLD`.
+        pairs: The directions; None where there are more than `MAX_LISTED_PAIRS`.
     """
 
     name: str
@@ -53,7 +53,7 @@ def entry_of(manifest: Manifest) -> ModelEntry:
         sources=tuple(dict.fromkeys(pair.source for pair in pairs)),
         targets=tuple(dict.fromkeys(pair.target for pair in pairs)),
         num_pairs=len(pairs),
-        pairs=pairs if len(pairs) <= MAX_PAIRS_TOLD else None,
+        pairs=pairs if len(pairs) <= MAX_LISTED_PAIRS else None,
     )
 
 

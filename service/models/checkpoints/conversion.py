@@ -98,8 +98,8 @@ async def _converted(package: Package) -> FaultyCheckpoint | None:
         reason = f"{package.file.name}: {error.strerror}"
     if reason is not None:
         return _fault(package, reason)
-    told = {"package": _shown(package.file), "seconds": round(time.monotonic() - started, 3)}
-    _LOGGER.info("package_converted", extra={"fields": told})
+    fields = {"package": _shown(package.file), "seconds": round(time.monotonic() - started, 3)}
+    _LOGGER.info("package_converted", extra={"fields": fields})
     return None
 
 
@@ -120,17 +120,17 @@ async def _run(package: Package) -> str | None:
     )
     try:
         with ended_first(process.pid):
-            _, told = await process.communicate()
+            _, output = await process.communicate()
     except BaseException:
         process.kill()
         await process.wait()
         raise
-    return None if process.returncode == 0 else _reason(package, process.returncode, told)
+    return None if process.returncode == 0 else _reason(package, process.returncode, output)
 
 
-def _reason(package: Package, status: int | None, told: bytes) -> str:
-    """What the command says, with names instead of paths; or how it ended, if it says nothing."""
-    lines = [line.strip() for line in told.decode(errors="replace").splitlines()]
+def _reason(package: Package, status: int | None, output: bytes) -> str:
+    """The error that the command printed, with names for paths; else how it ended."""
+    lines = [line.strip() for line in output.decode(errors="replace").splitlines()]
     if status != 1 or not lines or not lines[0].startswith("dragoman: "):
         hint = killed_hint(status)
         return f"{package.file.name}: its conversion ended with status {status}{hint}"

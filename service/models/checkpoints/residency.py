@@ -60,11 +60,11 @@ def leaving(
     """
     taken = sum(others.values()) + ENGINE_BYTES * len(others)
     excess = taken + size + ENGINE_BYTES - budget
-    gone: list[str] = []
+    evicted: list[str] = []
     for name in sorted(others, key=lambda name: (used.get(name, float("-inf")), name)):
         if excess <= 0:
             break
         if name not in kept:
-            gone.append(name)
+            evicted.append(name)
             excess -= others[name] + ENGINE_BYTES
-    return gone if excess <= 0 else None
+    return evicted if excess <= 0 else None

@@ -1,4 +1,4 @@
-"""What a front asks of the deployments that it translates with, whoever opens and replaces them.
+"""Interface of the deployments of a process, to whatever translates with them.
 
 Owns the interface alone: `service.models.deployments.rollout` opens engines, and
 `service.fronts.following` has the deployments of another process.

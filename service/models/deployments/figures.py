@@ -52,7 +52,7 @@ class Figures:
         )
 
     def keep(self, deployment: Deployment) -> None:
-        """Go on counting what a deployment has done, which is gone from now on."""
+        """Keep the totals of a deployment that is closed."""
         self._past = summed([self._past, only_totals(deployment.pool.counters)])
 
     def counters(self) -> EngineCounters:

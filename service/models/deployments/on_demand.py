@@ -87,7 +87,7 @@ class OnDemandLoader:
         await asyncio.shield(task)
 
     def unload(self, name: str) -> None:
-        """Unload a checkpoint whose engine was lost too often, until it is asked for again."""
+        """Unload a checkpoint whose engine was lost too often, until its next request."""
         if name in self._routes.loaded_on_demand:
             self._retire(self._routes.remove(name))
             self._metrics.unloaded(name, "lost")
@@ -122,8 +122,8 @@ class OnDemandLoader:
             self.note_use(name)
             seconds = self._clock() - started
             self._metrics.loaded(name, seconds=seconds)
-            told = {"checkpoint": name, "seconds": round(seconds, 3)}
-            _LOGGER.info("checkpoint_loaded", extra={"fields": told})
+            fields = {"checkpoint": name, "seconds": round(seconds, 3)}
+            _LOGGER.info("checkpoint_loaded", extra={"fields": fields})
 
     def _refusal(self, name: str, error: DragomanError) -> RequestError:
         """How a load that failed is answered: without paths, which are in the log."""
@@ -152,16 +152,16 @@ class OnDemandLoader:
         left = left_for_others(resident, budget=self._budget, num_engines=self._num_replicas)
         sizes = {entry.name: entry.num_weight_bytes for entry in self._routes.entries}
         others = {name: sizes[name] for name in self._routes.loaded_on_demand}
-        gone = leaving(size, others, used=self._used, kept=kept, budget=left)
-        if gone is None:
+        evicted = leaving(size, others, used=self._used, kept=kept, budget=left)
+        if evicted is None:
             self._metrics.not_loaded(checkpoint.entry.name, "no_memory")
             raise unavailable(
                 f"there is no memory for model {checkpoint.entry.name}: its weights have {size}"
                 f" bytes, and {left} are left for them and an engine",
                 code="no_memory",
             )
-        retiring = [self._retire(self._routes.remove(name)) for name in gone]
-        for name in gone:
+        retiring = [self._retire(self._routes.remove(name)) for name in evicted]
+        for name in evicted:
             self._metrics.unloaded(name, "evicted")
             _LOGGER.info("checkpoint_evicted", extra={"fields": {"checkpoint": name}})
         if retiring:

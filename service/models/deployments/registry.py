@@ -150,9 +150,9 @@ class Routes:
                 by_name[name] = old
         self._latest, self._by_name = deployment, by_name
         self.table = self._new_table()
-        told = [*self.checkpoints, *deployment.on_demand, *deployment.unloaded]
-        self.entries = tuple(checkpoint.entry for checkpoint in told)
-        self._limits = {one.manifest.name: one.manifest.limits for one in told}
+        described = [*self.checkpoints, *deployment.on_demand, *deployment.unloaded]
+        self.entries = tuple(checkpoint.entry for checkpoint in described)
+        self._limits = {one.manifest.name: one.manifest.limits for one in described}
         return [old for old in before if old not in self.deployments]
 
     def _new_table(self) -> RoutingTable:

@@ -41,7 +41,7 @@ class Followers(Protocol):
         """Have them serve the first one, as soon as each has read what it is of."""
 
     async def prepare(self, deployment: Deployment) -> None:
-        """Have them read what the next deployment is of; one that cannot says so to itself."""
+        """Have all followers read the next deployment's checkpoints; failures stay with them."""
 
     async def switch(self, deployment: Deployment) -> None:
         """Have them serve it from now on, and only then return."""
@@ -137,14 +137,14 @@ class Rollout:
         unconverted = await convert_packages(settings.checkpoint)
         read = partial(load_checkpoints, left_out=self._left_out, unconverted=unconverted)
         found = await asyncio.to_thread(read, settings.checkpoint)
-        telling = asyncio.create_task(asyncio.to_thread(self._on_found, found.languages))
+        reporting = asyncio.create_task(asyncio.to_thread(self._on_found, found.languages))
         try:
             deployment = await self._open_all(found)
         except BaseException:
-            telling.cancel()
+            reporting.cancel()
             raise
         try:
-            await telling
+            await reporting
         except BaseException:
             await deployment.pool.close()
             raise
@@ -354,7 +354,7 @@ class Rollout:
             _LOGGER.error("checkpoint_refused", extra={"fields": asdict(fault)})
 
     def _report_pairs(self) -> None:
-        """Tell the metrics which labels there are."""
+        """Register the present labels with the metrics."""
         latest = self.routes.latest
         on_demand = () if latest is None else latest.on_demand
         manifests = [one.manifest for one in (*self.routes.checkpoints, *on_demand)]
@@ -363,7 +363,7 @@ class Rollout:
 
 
 def report_pairs(metrics: Metrics, manifests: Sequence[Manifest]) -> None:
-    """Tell the metrics which labels there are: those of these checkpoints."""
+    """Register the labels of these checkpoints with the metrics."""
     first = first_served({one.name: one.pairs for one in manifests})
     names = [] if first else [one.name for one in manifests]
     metrics.pairs_loaded(first, on_demand=[*names, PIVOT])

@@ -43,7 +43,7 @@ class LanguageDetection:
 
     @property
     def is_on(self) -> bool:
-        """Languages are told at all; nothing else may be asked otherwise."""
+        """Whether languages are detected at all; if not, nothing else here may be called."""
         return self._mode != "off"
 
     async def detect(

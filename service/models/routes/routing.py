@@ -184,7 +184,7 @@ class RoutingTable:
         return tuple(self._offers)
 
     def remembered(self, asked: Hashable, look_up: Callable[[], T]) -> T:
-        """What was found when this was asked before; looked up, and kept, if it was not.
+        """The remembered result of a look-up; looked up and kept the first time.
 
         Clients ask for the same languages again and again. What `look_up` raises is not kept.
         """

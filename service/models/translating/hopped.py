@@ -65,25 +65,25 @@ class SegmentReports:
             for index, (segment, first, start) in enumerate(pairs):
                 one = (text_index, index, start, Hopped(segment=segment, first=first))
                 if segment.is_verbatim:
-                    self._tell(*one)
+                    self._report(*one)
                 else:
                     self._waiting[number] = one
                     number += 1
 
     def second_is_done(self, number: int, draft: Draft[Hypothesis]) -> None:
-        """Tell a segment, by its number among those that the second hop sees."""
+        """Report a segment, by its number among those that the second hop sees."""
         self._end(number, searched(draft, self._request))
 
     def end(self, found: Sequence[SearchedText]) -> None:
-        """Tell what has not been told: segments in which the second hop had nothing to do."""
+        """Report the rest: segments in which the second hop had nothing to do."""
         for number in list(self._waiting):
             self._end(number, found[number])
 
     def _end(self, number: int, second: SearchedText) -> None:
         text_index, index, start, hopped = self._waiting.pop(number)
-        self._tell(text_index, index, start, replace(hopped, second=second))
+        self._report(text_index, index, start, replace(hopped, second=second))
 
-    def _tell(self, text_index: int, index: int, start: int, hopped: Hopped) -> None:
+    def _report(self, text_index: int, index: int, start: int, hopped: Hopped) -> None:
         translated = self._join(hopped)
         self._on_segment(
             DoneSegment(

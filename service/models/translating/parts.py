@@ -35,7 +35,7 @@ class DonePart:
 
     @property
     def segment(self) -> DoneSegment:
-        """As it is told."""
+        """The report of it."""
         translation = self.part.translation
         return DoneSegment(
             text_index=self.text_index,
@@ -69,10 +69,10 @@ class Parts:
     def __repr__(self) -> str:
         return f"<Parts: {len(self._asked)} asked for, {len(self._copied)} copied>"
 
-    def tell_copied(self) -> None:
-        """Tell the sentences that the network does not see."""
+    def report_copied(self) -> None:
+        """Report the sentences that the network does not see."""
         for place in self._copied:
-            self._tell(place)
+            self._report(place)
 
     def answered(self, number: int, hypotheses: Sequence[Hypothesis]) -> Text:
         """A sentence with what was found for it.
@@ -84,10 +84,10 @@ class Parts:
         return self._part(self._asked[number]).answered([hypotheses])
 
     def finish(self, number: int, part: Text) -> None:
-        """Take what has become of a sentence, and tell it."""
+        """Keep the result of a sentence, and report it."""
         place, index = self._asked[number]
         self._parts[place][index] = part
-        self._tell((place, index))
+        self._report((place, index))
 
     @property
     def texts(self) -> list[Text]:
@@ -100,7 +100,7 @@ class Parts:
     def _part(self, place: tuple[int, int]) -> Text:
         return self._parts[place[0]][place[1]]
 
-    def _tell(self, place: tuple[int, int]) -> None:
+    def _report(self, place: tuple[int, int]) -> None:
         text_index, index = place
         self._on_done(
             DonePart(

@@ -15,7 +15,7 @@ from service.models.requests.translation import SearchedText, TranslatedText, Tr
 
 
 def searched(draft: Draft[Hypothesis], request: TranslationRequest) -> SearchedText:
-    """A text that asks for nothing any more, with what was found for it."""
+    """A finished text with the hypotheses of its segments."""
     found = draft.found
     if request.diversity:
         num = request.num_alternatives + 1

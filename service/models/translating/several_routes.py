@@ -82,9 +82,9 @@ class SeveralRoutes:
         on_segment: OnSegment | None,
     ) -> list[TranslatedText]:
         texts = tuple(request.texts[place] for place in places)
-        tell = None if on_segment is None else _at(places, on_segment)
+        report = None if on_segment is None else _at(places, on_segment)
         if not route.hops:
-            return _unchanged(texts, tell)
+            return _unchanged(texts, report)
         prefixes = request.target_prefixes
         part = structs.replace(
             request,
@@ -93,7 +93,7 @@ class SeveralRoutes:
             by_source=None,
             target_prefixes=tuple(prefixes[place] for place in places) if prefixes else (),
         )
-        return await self._translators[route].translate(part, tell)
+        return await self._translators[route].translate(part, report)
 
 
 def checkpoints_of(routes: Iterable[Route]) -> list[str]:
@@ -123,12 +123,12 @@ def _driver(route: Route, find: Callable[[str], OnlineTranslator]) -> Translator
 
 
 def _at(places: Sequence[int], on_segment: OnSegment) -> OnSegment:
-    """What tells the sentences of some texts as those of the whole request."""
+    """A callback that reports sentences of some texts by their place in the whole request."""
 
-    def tell(done: DoneSegment) -> None:
+    def report(done: DoneSegment) -> None:
         on_segment(replace(done, text_index=places[done.text_index]))
 
-    return tell
+    return report
 
 
 def _unchanged(texts: Sequence[str], on_segment: OnSegment | None) -> list[TranslatedText]:

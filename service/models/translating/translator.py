@@ -121,7 +121,7 @@ class OnlineTranslator:
         """
         (hop,) = request.route.hops
         async with within(request.timeout_seconds, spent_seconds=request.spent_seconds) as deadline:
-            on_done = None if on_segment is None else _told(on_segment)
+            on_done = None if on_segment is None else _reporting(on_segment)
             texts, priority = await self.search(
                 request, hop.pair, deadline=deadline, on_done=on_done
             )
@@ -181,7 +181,7 @@ class OnlineTranslator:
         try:
             async with asyncio.TaskGroup() as group:
                 with self._segment_search.one_by_one(jobs, request) as found:
-                    parts.tell_copied()
+                    parts.report_copied()
                     async for number, hypotheses in found:
                         group.create_task(finish(number, hypotheses))
         except ExceptionGroup as failed:  # whatever failed first has ended the others
@@ -195,7 +195,7 @@ class OnlineTranslator:
         *,
         deadline: float,
     ) -> list[Draft[Hypothesis]]:
-        """The texts, judged, after as many further rounds as they ask for and there is room for.
+        """The texts, reviewed, after as many further rounds as they need and there is room for.
 
         There is an answer already: a round that fails, or takes half of the time that is left,
         takes nothing from it.
@@ -230,7 +230,7 @@ class OnlineTranslator:
         jobs: Sequence[SegmentJob],
         request: TranslationRequest,
     ) -> list[Draft[Hypothesis]]:
-        """The texts with what was found for all that they asked for."""
+        """The texts with hypotheses for all pending segments."""
         found = iter(await self._segment_search.all_of(jobs, request))
         return [draft.answered([next(found) for _ in draft.asked]) for draft in drafts]
 
@@ -293,7 +293,7 @@ class OnlineTranslator:
     def _jobs(
         self, drafts: Sequence[Draft[Hypothesis]], request: TranslationRequest, pair: LanguagePair
     ) -> list[SegmentJob]:
-        """What the engine is asked for in this round."""
+        """The jobs of this round for the engine."""
         searches: dict[int, SearchConfig] = {}
         prefix_ids = self.pipeline.prefix_ids(pair)
         segments = [segment for draft in drafts for segment in draft.asked]
@@ -380,8 +380,8 @@ class within:  # noqa: N801  # called as `asyncio.timeout` is
             raise deadline_exceeded(seconds=self._seconds) from error
 
 
-def _told(on_segment: OnSegment) -> Callable[[DonePart], None]:
-    def tell(done: DonePart) -> None:
+def _reporting(on_segment: OnSegment) -> Callable[[DonePart], None]:
+    def report(done: DonePart) -> None:
         on_segment(done.segment)
 
-    return tell
+    return report

@@ -43,7 +43,7 @@ class Translator(Protocol):
     async def translate(
         self, request: TranslationRequest, on_segment: OnSegment | None = None
     ) -> list[TranslatedText]:
-        """One result per text, in order; `on_segment` is told each sentence when it is done."""
+        """One result per text, in order; `on_segment` is called with each finished sentence."""
 
 
 class TwoHops:
@@ -92,7 +92,7 @@ class TwoHops:
             segment.text for text in firsts for segment in text.segments if not segment.is_verbatim
         )
         between = _second_hop(request, pivots, firsts, glossaries)
-        told = (
+        reports = (
             None
             if on_segment is None
             else SegmentReports(texts, on_segment, self._segment, between)
@@ -101,10 +101,10 @@ class TwoHops:
             between,
             out_of.pair,
             deadline=deadline,
-            on_done=None if told is None else WholeTexts(told.second_is_done),
+            on_done=None if reports is None else WholeTexts(reports.second_is_done),
         )
-        if told is not None:
-            told.end(found)
+        if reports is not None:
+            reports.end(found)
         remaining = iter(found)
         hopped = [
             list(_hopped(text, first, remaining)) for text, first in zip(texts, firsts, strict=True)
@@ -226,7 +226,7 @@ class TwoHops:
 
 
 def _first_hop(request: TranslationRequest, glossaries: _Glossaries) -> TranslationRequest:
-    """What is asked of the way into the pivot: terms are there already what they become."""
+    """The request of the first hop, into the pivot: terms are replaced there already."""
     return structs.replace(
         request,
         num_alternatives=0,
@@ -245,7 +245,7 @@ def _second_hop(
     firsts: Sequence[Translation],
     glossaries: _Glossaries,
 ) -> TranslationRequest:
-    """What is asked of the way out of it, of each segment as a text."""
+    """The request of the second hop, out of the pivot, each segment as a text."""
     prefixes: list[str] = []
     for prefix, text in zip(request.target_prefixes, firsts, strict=False):
         num_segments = sum(not segment.is_verbatim for segment in text.segments)

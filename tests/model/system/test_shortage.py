@@ -8,7 +8,7 @@ import pytest
 from model.errors import CheckpointError, MemoryShortageError
 from model.system import shortage
 from model.system.out_of_memory import is_out_of_memory
-from model.system.shortage import check_memory, shortage_told
+from model.system.shortage import check_memory, reporting_shortage
 
 MODEL = Path("models/large")
 
@@ -30,7 +30,10 @@ def test_what_is_more_than_there_is_is_refused_with_both() -> None:
 def test_where_nothing_is_known_everything_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shortage, "free_memory", lambda: None)
     check_memory(MODEL, 2**60)
-    with pytest.raises(MemoryShortageError, match="not so much is free"), shortage_told(MODEL, 1):
+    with (
+        pytest.raises(MemoryShortageError, match="not so much is free"),
+        reporting_shortage(MODEL, 1),
+    ):
         raise MemoryError
 
 
@@ -53,7 +56,7 @@ def _caused(cause: Exception) -> CheckpointError:
 def test_memory_that_has_run_out_is_told(error: Exception) -> None:
     assert is_out_of_memory(error)
     told = pytest.raises(MemoryShortageError, match=r"3\.0 MiB are free")
-    with told as caught, shortage_told(MODEL, 2**30):
+    with told as caught, reporting_shortage(MODEL, 2**30):
         raise error
     assert caught.value.__cause__ is error
 
@@ -68,6 +71,6 @@ def test_memory_that_has_run_out_is_told(error: Exception) -> None:
 )
 def test_other_errors_pass(error: Exception) -> None:
     assert not is_out_of_memory(error)
-    with pytest.raises(type(error)) as caught, shortage_told(MODEL, 1):
+    with pytest.raises(type(error)) as caught, reporting_shortage(MODEL, 1):
         raise error
     assert caught.value is error

@@ -11,7 +11,7 @@ import pytest
 
 from model.errors import DocumentError
 from service.documents import child, process
-from service.documents.jobs import Asked
+from service.documents.jobs import JobOptions
 from service.documents.store import JobFiles
 
 
@@ -20,8 +20,8 @@ def files(tmp_path: Path) -> JobFiles:
     return JobFiles(tmp_path)
 
 
-def asked(kind: str) -> Asked:
-    return Asked(kind=kind, name=f"a.{kind}", source="en", target="de")
+def asked(kind: str) -> JobOptions:
+    return JobOptions(kind=kind, name=f"a.{kind}", source="en", target="de")
 
 
 async def opened(files: JobFiles, kind: str, max_characters: int = 1_000) -> list[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from service.documents.jobs import Asked, DocumentJob, Owner
+from service.documents.jobs import DocumentJob, JobOptions, Owner
 from service.documents.queue import DocumentQueue
 from service.documents.room import QueueLimits
 from service.documents.store import JobStore
@@ -61,7 +61,7 @@ class Parts:
 
 
 async def sent(
-    queue: DocumentQueue, data: bytes = b"one\n", *, owner: Owner = OWNER, asked: Asked = ASKED
+    queue: DocumentQueue, data: bytes = b"one\n", *, owner: Owner = OWNER, asked: JobOptions = ASKED
 ) -> DocumentJob:
     """The job of a file that has arrived."""
     with queue.room(owner, len(data)) as upload:

@@ -13,7 +13,7 @@ from model.errors import DocumentError
 from model.text.languages.detection import Detection
 from model.text.languages.tags import LanguagePair
 from service.access.access import Caller
-from service.documents.jobs import Asked, Owner
+from service.documents.jobs import JobOptions, Owner
 from service.documents.translating import DocumentRoute, DocumentTranslator, Routes
 from service.engine.errors import EngineUnavailableError, QueueFullError, SegmentFailedError
 from service.errors import RequestError, draining, overloaded, too_long, unavailable
@@ -91,7 +91,7 @@ class Parts:
     async def sleep(self, seconds: float) -> None:
         self.waits.append(seconds)
 
-    def find_routes(self, table: object, asked: Asked) -> Routes:
+    def find_routes(self, table: object, asked: JobOptions) -> Routes:
         assert table == self.table
         return ROUTE, {"fr": STAYS, "en": ROUTE} if asked.source == "auto" else None
 
@@ -174,7 +174,7 @@ def test_a_callers_limit_of_characters_makes_batches_smaller() -> None:
 
 def test_a_language_is_told_once_by_the_beginning_of_all_texts() -> None:
     parts = Parts()
-    asked = Asked(kind="txt", name="a.txt", source="auto", target="de")
+    asked = JobOptions(kind="txt", name="a.txt", source="auto", target="de")
     texts = ["Hello \U00100000", "there", "x" * 5_000, "never looked at"]
     chosen = asyncio.run(parts.driver().choose_route(asked, texts))
     assert chosen == DocumentRoute(route=ROUTE, detected="en")

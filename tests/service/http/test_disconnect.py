@@ -129,7 +129,7 @@ def test_work_is_cancelled_by_a_protocol_that_tells() -> None:
         request = _told_request()
 
         async def work() -> None:
-            asyncio.get_running_loop().call_soon(_hung_up(request.scope).tell)
+            asyncio.get_running_loop().call_soon(_hung_up(request.scope).notify)
             try:
                 await asyncio.Future()
             finally:
@@ -150,7 +150,7 @@ def test_work_is_cancelled_by_a_protocol_that_tells() -> None:
 def test_a_client_that_had_gone_before_cancels_work_once_it_waits() -> None:
     async def scenario() -> None:
         request = _told_request()
-        _hung_up(request.scope).tell()
+        _hung_up(request.scope).notify()
         with pytest.raises(ClientGoneError):
             await cancelled_on_disconnect(request, asyncio.sleep(60))
         await asyncio.sleep(0)
@@ -164,7 +164,7 @@ def test_work_that_never_waits_is_done_though_its_client_has_gone() -> None:
 
     async def scenario() -> str:
         request = _told_request()
-        _hung_up(request.scope).tell()
+        _hung_up(request.scope).notify()
         answer = await cancelled_on_disconnect(request, work())
         await asyncio.sleep(0)  # nothing of it cancels what comes after
         return answer
@@ -176,7 +176,7 @@ def test_nobody_is_told_after_the_work() -> None:
     async def scenario() -> None:
         request = _told_request()
         await cancelled_on_disconnect(request, asyncio.sleep(0))
-        _hung_up(request.scope).tell()
+        _hung_up(request.scope).notify()
         await asyncio.sleep(0)
 
     asyncio.run(scenario())

@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from model.arithmetic import ComputeReason
 from service.engine.messages import ROWS_BUCKETS, EngineCounters, LoadedCheckpoint, Ready
-from service.labels import MAX_GONE, Served
+from service.labels import MAX_UNLOADED, Served
 from service.telemetry.buckets import COARSEST_SECONDS, FINEST_SECONDS, SECONDS
 from service.telemetry.engine_metrics import START, EngineCollector, EngineFacts
 from service.telemetry.metrics import Metrics
@@ -382,13 +382,13 @@ def test_reloads_under_ever_new_names_leave_a_bounded_number_of_series(
         return sum(len(family.samples) for family in registry.collect())
 
     sizes = []
-    for number in range(3 * MAX_GONE):
+    for number in range(3 * MAX_UNLOADED):
         served = Served(pair="en>de", checkpoint=f"release-{number}")
         metrics.pairs_loaded([served])
         metrics.characters_accepted(7, served)
         metrics.request_ended(route="/translate", status=200, seconds=0.2, served=served)
         sizes.append(num_series())
-    assert sizes[-1] == sizes[MAX_GONE]
+    assert sizes[-1] == sizes[MAX_UNLOADED]
     assert _of_pair(registry, "source_characters_sum", served) == 7
 
 

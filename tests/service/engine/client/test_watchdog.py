@@ -23,17 +23,17 @@ def test_silence_is_a_hang_whether_there_is_work_or_not():
 def test_a_sign_of_life_ends_the_silence():
     watchdog = watch()
     pass_time(watchdog, 100.0, 7, has_work=False)
-    watchdog.heard(EngineCounters())
+    watchdog.observe(EngineCounters())
     assert pass_time(watchdog, 107.0, 8, has_work=False) == [False] * 7 + [True]
 
 
 def test_life_without_progress_is_a_hang_only_while_there_is_work():
     for has_work in (False, True):
         watchdog = watch()
-        watchdog.heard(EngineCounters(num_steps=5))
+        watchdog.observe(EngineCounters(num_steps=5))
         found = []
         for second in range(1, 12):
-            watchdog.heard(EngineCounters(num_steps=5))
+            watchdog.observe(EngineCounters(num_steps=5))
             found += pass_time(watchdog, 99.0 + second, 1, has_work=has_work)
         assert any(found) == has_work
 
@@ -41,14 +41,14 @@ def test_life_without_progress_is_a_hang_only_while_there_is_work():
 def test_a_moving_step_count_is_progress():
     watchdog = watch()
     for second in range(1, 50):
-        watchdog.heard(EngineCounters(num_steps=second))
+        watchdog.observe(EngineCounters(num_steps=second))
         assert not watchdog.is_hung(now=100.0 + second, has_work=True)
 
 
 def test_time_in_which_nobody_watched_does_not_count():
     watchdog = watch()
     assert not watchdog.is_hung(now=5000.0, has_work=True)  # the front itself was suspended
-    watchdog.heard(EngineCounters(num_steps=1))
+    watchdog.observe(EngineCounters(num_steps=1))
     assert not watchdog.is_hung(now=5001.0, has_work=True)
     assert repr(watchdog) == "<Watchdog silent=1.0 stuck=1.0>"
 
@@ -59,7 +59,7 @@ def test_time_in_which_nobody_watched_does_not_count():
 def test_each_kind_of_progress_is_progress(name: str):
     watchdog = watch()
     for second in range(1, 30):
-        watchdog.heard(EngineCounters(**{name: second}))
+        watchdog.observe(EngineCounters(**{name: second}))
         assert not watchdog.is_hung(now=100.0 + second, has_work=True)
 
 
@@ -67,7 +67,7 @@ def test_progress_of_long_ago_is_none():
     watchdog = watch()
     found = []
     for second in range(1, 10):
-        watchdog.heard(EngineCounters(num_steps=1))
+        watchdog.observe(EngineCounters(num_steps=1))
         found.append(watchdog.is_hung(now=100.0 + second, has_work=True))
     # The first ones were progress; eight seconds after them there has been no other.
     assert found == [False] * 7 + [True] * 2
@@ -77,7 +77,7 @@ def test_a_standstill_is_counted_from_when_there_was_work():
     watchdog = watch()
     found = []
     for second in range(1, 25):
-        watchdog.heard(EngineCounters())
+        watchdog.observe(EngineCounters())
         found.append(watchdog.is_hung(now=100.0 + second, has_work=second > 5 and second != 12))
     # Six seconds of work, one without, and eight with it.
     assert found.index(True) + 1 == 12 + 8

@@ -6,7 +6,7 @@ from safetensors import safe_open
 
 from model.checkpoint.description.config_file import read_manifest
 from model.text.languages.tags import LanguagePair
-from service.models.checkpoints.catalogue import MAX_PAIRS_TOLD, entry_of, num_weight_bytes
+from service.models.checkpoints.catalogue import MAX_LISTED_PAIRS, entry_of, num_weight_bytes
 from support.tiny_checkpoint import EN_ZH, ZH_EN, write_tiny_checkpoint
 
 
@@ -31,8 +31,8 @@ def test_an_entry_lists_languages_and_few_pairs(tmp_path: Path) -> None:
 def test_of_many_pairs_an_entry_lists_the_languages_alone(tmp_path: Path) -> None:
     manifest = read_manifest(write_tiny_checkpoint(tmp_path / "tiny"))
     pairs = tuple(
-        LanguagePair(source="en", target=f"x-{number}") for number in range(MAX_PAIRS_TOLD + 1)
+        LanguagePair(source="en", target=f"x-{number}") for number in range(MAX_LISTED_PAIRS + 1)
     )
     entry = entry_of(replace(manifest, pairs=pairs))
-    assert (entry.num_pairs, entry.pairs) == (MAX_PAIRS_TOLD + 1, None)
-    assert len(entry.targets) == MAX_PAIRS_TOLD + 1
+    assert (entry.num_pairs, entry.pairs) == (MAX_LISTED_PAIRS + 1, None)
+    assert len(entry.targets) == MAX_LISTED_PAIRS + 1

@@ -45,7 +45,7 @@ def _done(part: Draft[Hypothesis], *texts: str) -> Draft[Hypothesis]:
 def test_sentences_are_told_as_they_end_and_become_their_texts_again() -> None:
     told: list[DonePart] = []
     parts = Parts([_text("one", "TWO", "three"), _text(), _text("four")], told.append)
-    parts.tell_copied()
+    parts.report_copied()
     for number, texts in ((2, ["vier"]), (1, ["drei", "III"]), (0, ["eins"])):
         parts.finish(number, _done(parts.answered(number, _found()), *texts))
     segments = [one.segment for one in told]
