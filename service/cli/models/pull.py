@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="folder of checkpoints that it is put into (that which is served)",
     )
     parser.add_argument(
-        "--as", dest="own_name", metavar="NAME", help="what the checkpoint is called"
+        "--as", dest="checkpoint_name", metavar="NAME", help="what the checkpoint is called"
     )
     parser.add_argument(
         "--compute",
@@ -98,7 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
     if isinstance(name, LocalName):
         path = Path(os.path.realpath(name.path))
         own_name = path.stem if is_file(path) else path.name
-        place = place_of(arguments.to, arguments.own_name or own_name, cache)
+        place = place_of(arguments.to, arguments.checkpoint_name or own_name, cache)
         with place.locked(_print_wait):
             place.check_free()
             _convert(arguments, name.path, place, cache, listing=None)
@@ -108,7 +108,7 @@ def run(arguments: argparse.Namespace) -> int:
     listing = sources.find(name)
     for problem in sources.documents.stale:
         print(f"dragoman: {problem}; what was kept of it is used", file=sys.stderr)
-    place = place_of(arguments.to, arguments.own_name or listing.folder, cache)
+    place = place_of(arguments.to, arguments.checkpoint_name or listing.folder, cache)
     with place.locked(_print_wait):
         if place.is_wanted(listing, arguments.compute, is_replacing=arguments.replace):
             wanted = _Wanted(listing=listing, place=place, cache=cache, sources=sources)

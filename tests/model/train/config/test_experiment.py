@@ -410,24 +410,3 @@ def test_a_joint_vocabulary_shares_one_table(tmp_path: Path) -> None:
     assert joint.output_size == 50
     assert not apart.share_embeddings
     assert apart.output_size == 60
-
-
-def test_every_experiment_of_the_project_can_be_read() -> None:
-    folder = Path(__file__).parents[4] / "experiments"
-    paths = sorted(folder.glob("*.yaml"))
-    assert paths
-    for path in paths:
-        assert read_experiment(path).name
-
-
-def test_news_is_scored_the_way_it_was_translated() -> None:
-    """The two folders have news of the same years: each was written in its source language."""
-    folder = Path(__file__).parents[4] / "experiments"
-    found = {
-        (direction.name, item.folder)
-        for path in folder.glob("*.yaml")
-        for direction in read_experiment(path).data.directions
-        for item in direction.report_corpora
-        if item.corpus in {"newstest2019", "newstest2020"}
-    }
-    assert found == {("en-zh", "en-zh"), ("zh-en", "zh-en")}
