@@ -99,7 +99,7 @@ class RequestsInFlight:
         )
 
     def _owner(self, checkpoints: Sequence[str]) -> str | None:
-        """The checkpoint that a request counts for, where several share the room: its first."""
+        """Whose a request is, where checkpoints share the room: the first one's."""
         return checkpoints[0] if checkpoints and len(self._rollout.routes.table.names) > 1 else None
 
     @contextmanager
@@ -129,7 +129,7 @@ class RequestsInFlight:
     async def accepted(
         self, route: Route | Sequence[Route], priority: Priority
     ) -> AsyncIterator[Translator]:
-        """The same, once the owner of all processes has granted a place too.
+        """The same, once whoever counts the requests of all processes has a place for it too.
 
         Raises:
             RequestError: As of `translator`.
@@ -146,7 +146,7 @@ class RequestsInFlight:
 
     @contextmanager
     def holding(self, deployments: Mapping[str, Deployment], priority: Priority) -> Iterator[None]:
-        """A place for a request while it is entered; the caller has checked that there is room.
+        """A place for a request until it is left; whether there is room was asked before.
 
         Args:
             deployments: Of the checkpoints that it goes through, which stay until then.

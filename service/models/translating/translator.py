@@ -293,7 +293,7 @@ class OnlineTranslator:
     def _jobs(
         self, drafts: Sequence[Draft[Hypothesis]], request: TranslationRequest, pair: LanguagePair
     ) -> list[SegmentJob]:
-        """The jobs of this round for the engine."""
+        """What the engine is asked for in this round."""
         searches: dict[int, SearchConfig] = {}
         prefix_ids = self.pipeline.prefix_ids(pair)
         segments = [segment for draft in drafts for segment in draft.asked]
