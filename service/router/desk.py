@@ -155,27 +155,23 @@ class Desk:
     async def kept(self, request: Request) -> Response:
         """Ask one group after another until one knows what is asked for."""
         body = BytesBody(data=await self.reader.read_bytes(request))
-        last: tuple[str, Answer] | None = None
-        unreached = list(self.directory.down)
+        refusal: Response | None = None
+        unreached = {group.name for group in self.directory.down}
         for group in self.directory.up:
             try:
                 answer = await self._ask(request, group, body)
             except RequestError as error:
                 if error.problem.code != "group_unavailable":
                     raise
-                unreached.append(group)
+                unreached.add(group.name)
                 continue
-            if last is not None:
-                last[1].close()
-            last = group.name, answer
             if answer.status != _UNKNOWN:
                 return PassedAnswer(answer, group.name)
+            refusal = _copied(answer, await self._read(answer, group.name))
         if unreached:
-            if last is not None:
-                last[1].close()
-            raise unheard_of(unreached)
-        assert last is not None  # a router has a group
-        return PassedAnswer(last[1], last[0])
+            raise unheard_of([one for one in self.directory.groups if one.name in unreached])
+        assert refusal is not None  # a router has a group
+        return refusal
 
     async def alike(self, request: Request) -> Response:
         """Pass on what every group answers alike."""

@@ -66,32 +66,8 @@ class Router:
         self._is_idle = asyncio.Event()
         self._leaving: asyncio.Task[None] | None = None
         metrics = RouterMetrics(CollectorRegistry(), [group.name for group in groups])
-        thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="text")
-        detection = LanguageDetection(settings.detection, thread=thread)
-        seconds = settings.max_timeout_seconds + _SPARE_SECONDS
-        self._pools = {group.name: Pool(group, seconds=seconds) for group in groups}
-        self._watch = Watch(
-            groups,
-            self._pools,
-            pivot=settings.pivot_language,
-            detection=detection,
-            metrics=metrics,
-        )
-        reader = BodyReader(
-            max_bytes=settings.max_body_bytes,
-            timeout_seconds=settings.body_timeout_seconds,
-            executor=thread,
-            arrivals=self._arrivals,
-        )
-        desk = Desk(
-            watch=self._watch,
-            settings=settings,
-            reader=reader,
-            arrivals=self._arrivals,
-            detection=detection,
-            metrics=metrics,
-            lists=LanguageLists(),
-        )
+        desk = self._new_desk(groups, metrics)
+        self._watch = desk.watch
         routes = build_routes(desk, metrics.render)
         edge = Edge(
             self._counted(build_app(routes)),
@@ -111,6 +87,9 @@ class Router:
         connections = self._uvicorn.server_state.connections
         metrics.watch_connections(lambda: len(connections), limit=max_connections)
 
+    def __repr__(self) -> str:
+        return f"<Router {self._watch!r}>"
+
     def run(self) -> None:
         """Listen, pass on, leave.
 
@@ -121,6 +100,34 @@ class Router:
             loop_factory = self._uvicorn.config.get_loop_factory()
             with asyncio.Runner(loop_factory=loop_factory) as runner:
                 runner.run(self._serve(listener))
+
+    def _new_desk(self, groups: Sequence[Group], metrics: RouterMetrics) -> Desk:
+        settings = self._settings
+        thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="text")
+        detection = LanguageDetection(settings.detection, thread=thread)
+        seconds = settings.max_timeout_seconds + _SPARE_SECONDS
+        watch = Watch(
+            groups,
+            {group.name: Pool(group, seconds=seconds) for group in groups},
+            pivot=settings.pivot_language,
+            detection=detection,
+            metrics=metrics,
+        )
+        reader = BodyReader(
+            max_bytes=settings.max_body_bytes,
+            timeout_seconds=settings.body_timeout_seconds,
+            executor=thread,
+            arrivals=self._arrivals,
+        )
+        return Desk(
+            watch=watch,
+            settings=settings,
+            reader=reader,
+            arrivals=self._arrivals,
+            detection=detection,
+            metrics=metrics,
+            lists=LanguageLists(),
+        )
 
     async def _serve(self, listener: socket.socket) -> None:
         loop = asyncio.get_running_loop()
@@ -134,7 +141,7 @@ class Router:
         finally:
             watching.cancel()
             await asyncio.wait([watching])
-            for pool in self._pools.values():
+            for pool in self._watch.pools.values():
                 pool.close()
 
     def _counted(self, app: ASGIApp) -> ASGIApp:
