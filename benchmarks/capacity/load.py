@@ -36,8 +36,10 @@ class Level:
         num_requests: Answered.
         num_errors: Requests that were not.
         requests_per_second: Answered while requests were sent.
-        p50_ms: Of the latencies.
+        p50_ms: Of the latencies, from when a request was sent.
         p99_ms: Likewise.
+        late_p50_ms: How late requests were sent that had a time: the load generator's own lag.
+        late_p99_ms: Likewise.
         engine_ms: Processor time of all engines, a request.
         front_ms: Of all fronts.
         owner_ms: Of the process that owns several fronts; of one front nothing.
@@ -53,6 +55,8 @@ class Level:
     front_ms: float
     owner_ms: float
     client_ms: float
+    late_p50_ms: float = 0.0
+    late_p99_ms: float = 0.0
 
 
 class Processes:
@@ -102,30 +106,43 @@ async def waiting_clients(
 
 async def arriving_requests(
     port: int, processes: Processes, texts: Sequence[str], times: Sequence[float]
-) -> Level:
-    """Requests at given times, on as many connections as that takes; latency counts from then."""
+) -> tuple[Level, list[float]]:
+    """Requests at given times, on as many connections as that takes; and when each was sent.
+
+    A generator in Python sends late: its timers are a millisecond coarse, and it shares cores with
+    what it measures. Latency counts from when a request was sent; how late that was is told beside
+    it, and what is simulated has the requests come when they were sent.
+    """
     traffic, random, idle = Traffic(), Random(len(times)), list[Client]()
+    sent: list[float] = []
     before = processes.seconds()
     started = time.perf_counter()
 
-    async def send(due: float) -> None:
+    async def send() -> None:
+        sent.append(time.perf_counter() - started)
         client = idle.pop() if idle else Client(port)
-        traffic.replies.append(await client.translate(random.choice(texts), due=due))
+        traffic.replies.append(await client.translate(random.choice(texts)))
         idle.append(client)
 
     async with asyncio.TaskGroup() as group:
         for one in times:
             await asyncio.sleep(max(0.0, started + one - time.perf_counter()))
-            group.create_task(send(started + one))
+            group.create_task(send())
         traffic.ended = time.perf_counter()
         traffic.wall_seconds = traffic.ended - started
-    level = _level(traffic, before, processes.seconds())
+    late = [is_sent - due for is_sent, due in zip(sent, times, strict=True)]
+    level = _level(traffic, before, processes.seconds(), late)
     for client in idle:
         client.close()
-    return level
+    return level, sent
 
 
-def _level(traffic: Traffic, before: dict[str, float], after: dict[str, float]) -> Level:
+def _level(
+    traffic: Traffic,
+    before: dict[str, float],
+    after: dict[str, float],
+    late: Sequence[float] = (0.0,),
+) -> Level:
     seconds = traffic.seconds_of(200)
     number = len(seconds)
     spent = {name: 1000 * (after[name] - before[name]) / max(number, 1) for name in after}
@@ -139,6 +156,8 @@ def _level(traffic: Traffic, before: dict[str, float], after: dict[str, float]) 
         front_ms=round(spent["front"], 3),
         owner_ms=round(spent["owner"], 3),
         client_ms=round(spent["client"], 3),
+        late_p50_ms=round(1000 * quantile(late, 0.5), 2),
+        late_p99_ms=round(1000 * quantile(late, 0.99), 2),
     )
 
 
