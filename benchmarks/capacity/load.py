@@ -19,6 +19,7 @@ from benchmarks.soak.outcome import quantile
 from benchmarks.soak.traffic import Client, Traffic, closed_loop, for_seconds
 
 _MIB = 2**20
+_KINDS = ("engine", "front", "owner")
 
 
 def arrival_times(rate: float, seconds: float, *, seed: int) -> list[float]:
@@ -44,6 +45,7 @@ class Level:
         front_ms: Of all fronts.
         owner_ms: Of the process that owns several fronts; of one front nothing.
         client_ms: Of the load generator.
+        waited_ms: Time in which main threads of all of these were ready and had no core, a request.
     """
 
     num_requests: int
@@ -55,6 +57,7 @@ class Level:
     front_ms: float
     owner_ms: float
     client_ms: float
+    waited_ms: float = 0.0
     late_p50_ms: float = 0.0
     late_p99_ms: float = 0.0
 
@@ -82,10 +85,17 @@ class Processes:
     def seconds(self) -> dict[str, float]:
         """Processor time until now, of each kind and of the load generator."""
         found = {"client": time.process_time()}
-        for kind in ("engine", "front", "owner"):
+        for kind in _KINDS:
             times = [one.cpu_times() for one in self.of(kind)]
             found[kind] = sum(one.user + one.system for one in times)
+        found["waited"] = self._waited_seconds()
         return found
+
+    def _waited_seconds(self) -> float:
+        """Time until now in which main threads could have run and others did; 0 if nobody knows."""
+        numbers = [os.getpid(), *(one.pid for kind in _KINDS for one in self.of(kind))]
+        paths = [Path(f"/proc/{number}/schedstat") for number in numbers]
+        return sum(int(path.read_text().split()[1]) for path in paths if path.exists()) / 1e9
 
     def own_mib(self, kind: str) -> float:
         """Memory that a process of this kind shares with nobody, in the mean."""
@@ -156,6 +166,7 @@ def _level(
         front_ms=round(spent["front"], 3),
         owner_ms=round(spent["owner"], 3),
         client_ms=round(spent["client"], 3),
+        waited_ms=round(spent["waited"], 3),
         late_p50_ms=round(1000 * quantile(late, 0.5), 2),
         late_p99_ms=round(1000 * quantile(late, 0.99), 2),
     )
