@@ -7,18 +7,18 @@ Owns what every process that answers on the port does alike. Signals, and when a
 import logging
 import resource
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, cast
 
 import uvicorn
-from fastapi import FastAPI
+from starlette.types import ASGIApp
 
 from model.errors import ConfigError
 from service.http.passing import PassOn
 from service.http.protocol import BoundedProtocol, WireLimits, protocol_factory
 from service.settings import Settings
-from service.telemetry.metrics import Metrics
+from service.telemetry.metrics import Refusal
 
 _LOGGER = logging.getLogger("dragoman")
 
@@ -39,9 +39,9 @@ class QuietServer(uvicorn.Server):
 
 
 def uvicorn_config(
-    app: FastAPI,
+    app: ASGIApp,
     settings: Settings,
-    metrics: Metrics,
+    on_refused: Callable[[Refusal], None],
     *,
     max_connections: int,
     pass_on: PassOn | None = None,
@@ -51,7 +51,7 @@ def uvicorn_config(
     Args:
         app: What answers.
         settings: Of the server.
-        metrics: Where refused connections are counted.
+        on_refused: Told of every connection that ends without a request's answer.
         max_connections: Connections that this process may have.
         pass_on: Takes connections whose next request is another process's.
     """
@@ -62,7 +62,7 @@ def uvicorn_config(
     )
     return uvicorn.Config(
         app,
-        http=protocol_factory(limits, metrics.connection_refused, pass_on),
+        http=protocol_factory(limits, on_refused, pass_on),
         ws="none",
         lifespan="on",
         log_config=None,

@@ -77,7 +77,9 @@ class Server:
         max_connections = allow_connections(settings.max_connections)
         if self._fronts is not None:
             max_connections = self._fronts.divide(max_connections)
-        config = uvicorn_config(self._app, settings, metrics, max_connections=max_connections)
+        config = uvicorn_config(
+            self._app, settings, metrics.connection_refused, max_connections=max_connections
+        )
         self._uvicorn = QuietServer(config)
         metrics.watch_tasks(lambda: len(asyncio.all_tasks()))
         metrics.watch_connections(

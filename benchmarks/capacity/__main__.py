@@ -2,16 +2,17 @@
 
 Measures what a decoding step costs by its rows, of a bundled small network and of one of base size,
 with one and two threads, and with the instructions of an older processor. Runs a server with one
-engine of one thread: clients that wait, then requests that come at times that chance decides, at
-several shares of what it can do. Simulates exactly these arrivals with the measured times and
-compares. Runs a server with two fronts, for what a request takes of the process that owns them.
-Then tells, by price of a core hour, what rates need. Writes
+engine of one thread: one client and many that wait, then requests that come at times that chance
+decides, at several shares of what it can do. Simulates exactly these arrivals with the measured
+times and compares. Runs a server with two fronts, for what a request takes of the process that
+owns them. Then tells, by price of a core hour, what rates need. Writes
 benchmarks/results/capacity-<time>.json. Leaves with 1 if a request failed. About six minutes on a
 quiet machine; Linux.
 """
 
 import argparse
 import asyncio
+import gc
 import json
 import sys
 import tempfile
@@ -38,11 +39,16 @@ from benchmarks.replicas.steps import StepTimes
 from benchmarks.served import ROOT
 from benchmarks.soak.server import ONE_BUNDLED, serving
 from benchmarks.soak.texts import sentences
+from model.system.cores import usable_cores
 
 NUM_TEXTS = 1000
 NUM_CLIENTS = 64
 FULL_CLIENTS = 32
 """Sentences that keep an engine full: 128 rows at a beam of 4."""
+_FRONT_WAKES = 2
+"""Of a request that is alone: by its client, and by the engine's answer."""
+_WAKES = 4
+"""Of all processes: the engine's, and the client's, as well."""
 NUM_BYTES = 1200
 """Of a request of a sentence and its answer, with their heads and those of TCP."""
 _Row = dict[str, object]
@@ -65,21 +71,26 @@ def parse_arguments() -> argparse.Namespace:
 
 async def load_one_front(
     port: int, server: int, texts: Sequence[str], arguments: argparse.Namespace
-) -> tuple[Level, list[tuple[list[float], Level]], dict[str, float]]:
-    """What it can do; its arrivals and levels at shares of that; memory by kind of process."""
+) -> tuple[Level, Level, list[tuple[list[float], Level]], dict[str, float]]:
+    """One client and many that wait; arrivals and levels at shares of that; memory by kind."""
     processes = Processes(server)
+    gc.freeze()  # what is there now is no garbage of the load's
     await waiting_clients(port, processes, texts, number=NUM_CLIENTS, seconds=3.0)
+    alone = await waiting_clients(
+        port, processes, texts, number=1, seconds=arguments.closed_seconds
+    )
     full = await waiting_clients(
         port, processes, texts, number=NUM_CLIENTS, seconds=arguments.closed_seconds
     )
-    print(full, flush=True)
+    print(alone, full, sep="\n", flush=True)
     levels = []
     for place, share in enumerate(arguments.shares):
         rate = share * full.requests_per_second
         times = arrival_times(rate, arguments.open_seconds, seed=place + 1)
-        levels.append((times, await arriving_requests(port, processes, texts, times)))
-        print(share, levels[-1][1], flush=True)
-    return full, levels, {kind: processes.own_mib(kind) for kind in ("engine", "front")}
+        level, sent = await arriving_requests(port, processes, texts, times)
+        levels.append((sent, level))
+        print(share, level, flush=True)
+    return alone, full, levels, {kind: processes.own_mib(kind) for kind in ("engine", "front")}
 
 
 async def load_two_fronts(port: int, server: int, texts: Sequence[str], seconds: float) -> Level:
@@ -91,16 +102,39 @@ async def load_two_fronts(port: int, server: int, texts: Sequence[str], seconds:
     return await waiting_clients(port, processes, texts, number=NUM_CLIENTS, seconds=seconds)
 
 
-def calibrated(times: StepTimes, full: Level) -> Plan:
-    """The plan of that server: what an engine does beside steps is what is left of its time."""
+def calibrated(times: StepTimes, alone: Level, full: Level, *, num_cores: int) -> Plan:
+    """The plan of that server, with what a request takes beside steps by the two ends of its load.
+
+    Under many clients everything is always awake, and what is done once a step is shared by many
+    sentences; one client alone wakes everybody again and again, and has each step to itself. What
+    lies between is left to the simulation.
+    """
     plan = Plan(
         num_replicas=1,
         num_clients=NUM_CLIENTS,
-        front_seconds=(full.front_ms + full.client_ms) / 1000,  # they share a core here
+        front_seconds=full.front_ms / 1000,
+        client_seconds=full.client_ms / 1000,
+        wake_seconds=max(0.0, alone.front_ms - full.front_ms) / 1000 / _FRONT_WAKES,
+        client_wake_seconds=max(0.0, alone.client_ms - full.client_ms) / 1000,
+        num_cores=num_cores,
     )
-    modelled = simulate(plan, times)
-    busy = modelled.replica_shares[0] / modelled.requests_per_second
-    return replace(plan, segment_seconds=max(0.0, full.engine_ms / 1000 - busy))
+    at_full, by_one = simulate(plan, times), simulate(replace(plan, num_clients=1), times)
+    missing_full = full.engine_ms / 1000 - _engine_seconds_a_request(at_full)
+    missing_alone = alone.engine_ms / 1000 - _engine_seconds_a_request(by_one)
+    turns = by_one.turns_a_request - at_full.turns_a_request
+    turn_seconds = max(0.0, (missing_alone - missing_full) / turns)
+    plan = replace(
+        plan,
+        turn_seconds=turn_seconds,
+        segment_seconds=max(0.0, missing_full - at_full.turns_a_request * turn_seconds),
+    )
+    by_one = simulate(replace(plan, num_clients=1), times)
+    late = alone.p50_ms / 1000 - by_one.p50_seconds
+    return replace(plan, delay_seconds=max(0.0, late) / _WAKES)
+
+
+def _engine_seconds_a_request(outcome: Outcome) -> float:
+    return outcome.replica_shares[0] / outcome.requests_per_second
 
 
 def compared(measured: Level, simulated: Outcome) -> _Row:
@@ -117,6 +151,19 @@ def compared(measured: Level, simulated: Outcome) -> _Row:
     return {"measured": asdict(measured), "simulated": own, **factors}
 
 
+def check_table(loads: Sequence[str], checks: Sequence[_Row]) -> str:
+    """The comparison as docs/scale.md has it: measured / simulated."""
+    lines = ["| load | requests a second | p50, ms | p99, ms |", "|---|--:|--:|--:|"]
+    for load, check in zip(loads, checks, strict=True):
+        both = check["measured"], check["simulated"]
+        cells = []
+        for name, digits in (("requests_per_second", 0), ("p50_ms", 1), ("p99_ms", 1)):
+            values = (float(one[name]) for one in both if isinstance(one, dict))
+            cells.append(" / ".join(f"{value:.{digits}f}" for value in values))
+        lines.append(f"| {load} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def engine_seconds(times: StepTimes, segment_seconds: float) -> float:
     """A core's time that a sentence takes of an engine that is full."""
     plan = Plan(num_replicas=1, num_clients=FULL_CLIENTS, segment_seconds=segment_seconds)
@@ -129,14 +176,16 @@ class Measured:
 
     Attributes:
         times: Of steps, by class; those of the server that was loaded first.
-        full: Of a server with one front, as much as it can do.
-        levels: Of the same server: arrivals, and what came of them.
+        alone: Of a server with one front, with one client.
+        full: As much as it can do.
+        levels: Of the same server: when requests were sent, and what came of them.
         memory: Of its processes, MiB by kind.
         two: Of a server with two fronts, as much as it can do.
         shared_mib: Weights that engines share, by size.
     """
 
     times: dict[str, StepTimes]
+    alone: Level
     full: Level
     levels: list[tuple[list[float], Level]]
     memory: dict[str, float]
@@ -146,7 +195,7 @@ class Measured:
     @property
     def num_errors(self) -> int:
         """Requests that failed."""
-        levels = [self.full, self.two, *(level for _, level in self.levels)]
+        levels = [self.alone, self.full, self.two, *(level for _, level in self.levels)]
         return sum(level.num_errors for level in levels)
 
 
@@ -164,7 +213,7 @@ def measure(arguments: argparse.Namespace, folder: Path) -> Measured:
         cache=folder / "cache",
     )
     with serve(folder / "one.jsonl") as served:
-        full, levels, memory = asyncio.run(
+        alone, full, levels, memory = asyncio.run(
             load_one_front(served.port, served.process.pid, texts, arguments)
         )
     with serve(folder / "two.jsonl", fronts=2) as served:
@@ -174,6 +223,7 @@ def measure(arguments: argparse.Namespace, folder: Path) -> Measured:
     print(two, flush=True)
     return Measured(
         times=times,
+        alone=alone,
         full=full,
         levels=levels,
         memory=memory,
@@ -220,8 +270,11 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="capacity-") as name:
         found = measure(arguments, Path(name))
     served_times = next(iter(found.times.values()))
-    plan = calibrated(served_times, found.full)
-    checks = [compared(found.full, simulate(plan, served_times))]
+    plan = calibrated(served_times, found.alone, found.full, num_cores=usable_cores())
+    checks = [
+        compared(level, simulate(replace(plan, num_clients=number), served_times))
+        for level, number in ((found.alone, 1), (found.full, NUM_CLIENTS))
+    ]
     checks += [
         compared(level, simulate(plan, served_times, arrivals=arrivals))
         for arrivals, level in found.levels
@@ -233,7 +286,9 @@ def main() -> int:
         "machine": describe_machine(),
         "price_of_a_core_hour": arguments.price,
         "share_of_a_core": arguments.share,
-        "steps": {name: one.described() | {"sentences": []} for name, one in found.times.items()},
+        "steps": {
+            name: one.described() | {"sentences": _short(one)} for name, one in found.times.items()
+        },
         "mean_steps_of_a_sentence": _mean_steps(served_times),
         "plan": asdict(plan),
         "two_fronts": asdict(found.two),
@@ -243,11 +298,18 @@ def main() -> int:
     path = arguments.results / f"capacity-{started:%Y%m%d-%H%M%S}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-    print(json.dumps(checks, indent=1))
+    loads = ["1 client", f"{NUM_CLIENTS} clients that wait"]
+    loads += [f"{share:.0%} of that, by chance" for share in arguments.shares]
+    print(check_table(loads, checks))
     print(path)
     if found.num_errors:
         print(f"missed: {found.num_errors} requests failed", file=sys.stderr)
     return 1 if found.num_errors else 0
+
+
+def _short(times: StepTimes) -> list[dict[str, int]]:
+    """Some of the sentences, so that the same can be simulated again."""
+    return [asdict(one) for one in times.sentences[:NUM_TEXTS]]
 
 
 def _mean_steps(times: StepTimes) -> float:

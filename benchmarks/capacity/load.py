@@ -19,6 +19,7 @@ from benchmarks.soak.outcome import quantile
 from benchmarks.soak.traffic import Client, Traffic, closed_loop, for_seconds
 
 _MIB = 2**20
+_KINDS = ("engine", "front", "owner")
 
 
 def arrival_times(rate: float, seconds: float, *, seed: int) -> list[float]:
@@ -36,12 +37,15 @@ class Level:
         num_requests: Answered.
         num_errors: Requests that were not.
         requests_per_second: Answered while requests were sent.
-        p50_ms: Of the latencies.
+        p50_ms: Of the latencies, from when a request was sent.
         p99_ms: Likewise.
+        late_p50_ms: How late requests were sent that had a time: the load generator's own lag.
+        late_p99_ms: Likewise.
         engine_ms: Processor time of all engines, a request.
         front_ms: Of all fronts.
         owner_ms: Of the process that owns several fronts; of one front nothing.
         client_ms: Of the load generator.
+        waited_ms: Time in which main threads of all of these were ready and had no core, a request.
     """
 
     num_requests: int
@@ -53,6 +57,9 @@ class Level:
     front_ms: float
     owner_ms: float
     client_ms: float
+    waited_ms: float = 0.0
+    late_p50_ms: float = 0.0
+    late_p99_ms: float = 0.0
 
 
 class Processes:
@@ -78,10 +85,17 @@ class Processes:
     def seconds(self) -> dict[str, float]:
         """Processor time until now, of each kind and of the load generator."""
         found = {"client": time.process_time()}
-        for kind in ("engine", "front", "owner"):
+        for kind in _KINDS:
             times = [one.cpu_times() for one in self.of(kind)]
             found[kind] = sum(one.user + one.system for one in times)
+        found["waited"] = self._waited_seconds()
         return found
+
+    def _waited_seconds(self) -> float:
+        """Time until now in which main threads could have run and others did; 0 if nobody knows."""
+        numbers = [os.getpid(), *(one.pid for kind in _KINDS for one in self.of(kind))]
+        paths = [Path(f"/proc/{number}/schedstat") for number in numbers]
+        return sum(int(path.read_text().split()[1]) for path in paths if path.exists()) / 1e9
 
     def own_mib(self, kind: str) -> float:
         """Memory that a process of this kind shares with nobody, in the mean."""
@@ -102,30 +116,43 @@ async def waiting_clients(
 
 async def arriving_requests(
     port: int, processes: Processes, texts: Sequence[str], times: Sequence[float]
-) -> Level:
-    """Requests at given times, on as many connections as that takes; latency counts from then."""
+) -> tuple[Level, list[float]]:
+    """Requests at given times, on as many connections as that takes; and when each was sent.
+
+    A generator in Python sends late: its timers are a millisecond coarse, and it shares cores with
+    what it measures. Latency counts from when a request was sent; how late that was is told beside
+    it, and what is simulated has the requests come when they were sent.
+    """
     traffic, random, idle = Traffic(), Random(len(times)), list[Client]()
+    sent: list[float] = []
     before = processes.seconds()
     started = time.perf_counter()
 
-    async def send(due: float) -> None:
+    async def send() -> None:
+        sent.append(time.perf_counter() - started)
         client = idle.pop() if idle else Client(port)
-        traffic.replies.append(await client.translate(random.choice(texts), due=due))
+        traffic.replies.append(await client.translate(random.choice(texts)))
         idle.append(client)
 
     async with asyncio.TaskGroup() as group:
         for one in times:
             await asyncio.sleep(max(0.0, started + one - time.perf_counter()))
-            group.create_task(send(started + one))
+            group.create_task(send())
         traffic.ended = time.perf_counter()
         traffic.wall_seconds = traffic.ended - started
-    level = _level(traffic, before, processes.seconds())
+    late = [is_sent - due for is_sent, due in zip(sent, times, strict=True)]
+    level = _level(traffic, before, processes.seconds(), late)
     for client in idle:
         client.close()
-    return level
+    return level, sent
 
 
-def _level(traffic: Traffic, before: dict[str, float], after: dict[str, float]) -> Level:
+def _level(
+    traffic: Traffic,
+    before: dict[str, float],
+    after: dict[str, float],
+    late: Sequence[float] = (0.0,),
+) -> Level:
     seconds = traffic.seconds_of(200)
     number = len(seconds)
     spent = {name: 1000 * (after[name] - before[name]) / max(number, 1) for name in after}
@@ -139,6 +166,9 @@ def _level(traffic: Traffic, before: dict[str, float], after: dict[str, float]) 
         front_ms=round(spent["front"], 3),
         owner_ms=round(spent["owner"], 3),
         client_ms=round(spent["client"], 3),
+        waited_ms=round(spent["waited"], 3),
+        late_p50_ms=round(1000 * quantile(late, 0.5), 2),
+        late_p99_ms=round(1000 * quantile(late, 0.99), 2),
     )
 
 

@@ -1,25 +1,23 @@
-"""Discrete-event simulation of fronts and N replicas, fed with measured times.
+"""Discrete-event simulation of clients, fronts and N replicas, fed with measured times.
 
-Owns the model: fronts that each do a request's two halves one at a time, an owner that all of them
-ask, and replicas that each admit what waits and step all their rows at once, as the engine does.
-Requests come from clients that wait for their answers, or at given times whoever waits. Who gets a
-sentence is decided by the server's own function. It knows no clock: its time is what the events
-say.
+Owns the model: clients that send and read, fronts that each do a request's two halves one at a
+time, an owner that all of them ask, and replicas that each admit what waits and step all their rows
+at once, as the engine does. Requests come from clients that wait for their answers, or at given
+times whoever waits. Who gets a sentence is decided by the server's own function. How processes
+share cores, and what waking costs, is `benchmarks.replicas.processors`.
 """
 
-import heapq
 import statistics
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import count
+from functools import partial
 from random import Random
 
+from benchmarks.replicas.processors import Cores, Process, Timeline
 from benchmarks.replicas.steps import BEAM_SIZE, Sentence, StepTimes
 from service.engine.client.pool.choice import Load, choose
 from service.priority import work_of
-
-_Event = tuple[float, int, Callable[[], None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +33,13 @@ class Plan:
         owner_seconds: What it takes of the owner, both halves together; there is none beside one
             front.
         segment_seconds: What a sentence takes of its engine beside encoding and steps.
+        turn_seconds: What a step takes of an engine besides itself, however many rows it has.
+        client_seconds: What a request takes of the process that all clients are in, both halves
+            together.
+        wake_seconds: What waking from idleness takes of a front or of the owner.
+        client_wake_seconds: Of the clients' process.
+        delay_seconds: From an event to the process that waited for it.
+        num_cores: Of the machine; 0: each process has one of its own.
         fill_rows: As of the server.
         max_rows: Rows that run at once in a replica.
     """
@@ -46,6 +51,12 @@ class Plan:
     num_fronts: int = 1
     owner_seconds: float = 0.0
     segment_seconds: float = 0.0
+    turn_seconds: float = 0.0
+    client_seconds: float = 0.0
+    wake_seconds: float = 0.0
+    client_wake_seconds: float = 0.0
+    delay_seconds: float = 0.0
+    num_cores: int = 0
     fill_rows: int = 0
     max_rows: int = 128
 
@@ -62,6 +73,7 @@ class Outcome:
         front_share: Of the time, what a front was at work.
         owner_share: Of the time, what the owner was.
         replica_shares: Of the time, what each replica was at work.
+        turns_a_request: Steps of engines, whatever their rows.
     """
 
     requests_per_second: float
@@ -71,6 +83,7 @@ class Outcome:
     front_share: float
     replica_shares: tuple[float, ...]
     owner_share: float = 0.0
+    turns_a_request: float = 0.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -86,21 +99,12 @@ class _Asked:
 class _Replica:
     """What one has to do, and has done."""
 
+    process: Process
     waiting: deque[_Asked] = field(default_factory=deque)
     running: list[_Asked] = field(default_factory=list)
     load: Load = field(default_factory=Load)
-    is_busy: bool = False
-    busy_seconds: float = 0.0
     num_steps: int = 0
     num_row_steps: int = 0
-
-
-@dataclass(slots=True, kw_only=True)
-class _Desk:
-    """A process that does one thing after the other."""
-
-    free_at: float = 0.0
-    busy_seconds: float = 0.0
 
 
 class Simulation:
@@ -120,55 +124,49 @@ class Simulation:
         self._arrivals = arrivals
         self._times = times
         self._random = random
-        self._now = 0.0
-        self._numbers = count()
-        self._events: list[_Event] = []
-        self._replicas = [_Replica() for _ in range(plan.num_replicas)]
-        self._fronts = [_Desk() for _ in range(plan.num_fronts)]
-        self._owner = _Desk()
+        self._time = Timeline()
+        new = partial(
+            Process,
+            timeline=self._time,
+            cores=Cores(self._time, plan.num_cores),
+            delay_seconds=plan.delay_seconds,
+        )
+        self._replicas = [_Replica(process=new()) for _ in range(plan.num_replicas)]
+        self._fronts = [new(wake_seconds=plan.wake_seconds) for _ in range(plan.num_fronts)]
+        self._owner = new(wake_seconds=plan.wake_seconds)
+        self._clients = new(wake_seconds=plan.client_wake_seconds)
         self._num_asked = 0
         self._answers: list[tuple[float, float]] = []  # when, and how long it took
 
     def run(self) -> Outcome:
         """Simulate until all requests are answered."""
         for seconds in self._arrivals:
-            self._at(seconds, self._ask)
+            self._time.at(seconds, self._ask)
         for _ in range(0 if self._arrivals else self._plan.num_clients):
             self._ask()
-        while self._events:
-            self._now, _, happen = heapq.heappop(self._events)
-            happen()
+        self._time.run()
         return self._outcome()
-
-    def _at(self, seconds: float, happen: Callable[[], None]) -> None:
-        heapq.heappush(self._events, (seconds, next(self._numbers), happen))
-
-    def _half(self, desk: _Desk, seconds: float, happen: Callable[[], None]) -> None:
-        """Half of a request's work in a process, behind what it has to do already."""
-        desk.free_at = max(desk.free_at, self._now) + seconds / 2
-        desk.busy_seconds += seconds / 2
-        self._at(desk.free_at, happen)
 
     def _ask(self) -> None:
         if not self._arrivals and self._num_asked == self._plan.num_requests:
             return
         front = self._fronts[self._num_asked % self._plan.num_fronts]
         self._num_asked += 1
-        sentence, began = self._random.choice(self._times.sentences), self._now
-        of_front, of_owner = self._plan.front_seconds, self._plan.owner_seconds
+        sentence, began = self._random.choice(self._times.sentences), self._time.now
+        there: list[tuple[Process, float]] = [(self._clients, self._plan.client_seconds / 2)]
+        there.append((front, self._plan.front_seconds / 2))
+        if self._plan.owner_seconds:
+            there.append((self._owner, self._plan.owner_seconds / 2))
 
         def answered() -> None:
-            self._answers.append((self._now, self._now - began))
+            self._answers.append((self._time.now, self._time.now - began))
             if not self._arrivals:
                 self._ask()
 
         def back() -> None:
-            self._half(self._owner, of_owner, lambda: self._half(front, of_front, answered))
+            _one_after_another([*reversed(there)], answered)
 
-        def submit() -> None:
-            self._submit(sentence, back)
-
-        self._half(front, of_front, lambda: self._half(self._owner, of_owner, submit))
+        _one_after_another(there, lambda: self._submit(sentence, back))
 
     def _submit(self, sentence: Sentence, on_done: Callable[[], None]) -> None:
         loads = [replica.load for replica in self._replicas]
@@ -179,8 +177,8 @@ class Simulation:
             _Asked(sentence=sentence, num_left=sentence.num_steps, on_done=on_done)
         )
         replica.load = replica.load.with_segment(num_rows=BEAM_SIZE, num_row_steps=_work(sentence))
-        if not replica.is_busy:
-            self._turn(replica)
+        if not replica.process.is_awake:
+            replica.process.do(0.0, lambda: self._turn(replica))
 
     def _turn(self, replica: _Replica) -> None:
         """Admit what there is room for, and step; what ends is told when the step is over."""
@@ -189,14 +187,12 @@ class Simulation:
             replica.running.append(replica.waiting.popleft())
             seconds += self._times.encode_seconds + self._plan.segment_seconds
         num_rows = len(replica.running) * BEAM_SIZE
-        replica.is_busy = num_rows > 0
-        if not replica.is_busy:
+        if not num_rows:
             return
-        seconds += self._times.step(num_rows)
-        replica.busy_seconds += seconds
+        seconds += self._times.step(num_rows) + self._plan.turn_seconds
         replica.num_steps += 1
         replica.num_row_steps += num_rows
-        self._at(self._now + seconds, lambda: self._stepped(replica))
+        replica.process.do(seconds, lambda: self._stepped(replica))
 
     def _stepped(self, replica: _Replica) -> None:
         for one in replica.running:
@@ -217,16 +213,25 @@ class Simulation:
         kept = self._answers[num_left_out:]
         latencies = sorted(seconds for _, seconds in kept)
         steps = sum(replica.num_steps for replica in self._replicas)
+        ended = self._time.now
         return Outcome(
-            requests_per_second=(len(kept) - 1) / max(self._now - begin, 1e-12),
+            requests_per_second=(len(kept) - 1) / max(ended - begin, 1e-12),
             p50_seconds=statistics.median(latencies),
             p99_seconds=latencies[int(0.99 * (len(latencies) - 1))],
             mean_rows=sum(replica.num_row_steps for replica in self._replicas) / max(steps, 1),
             front_share=sum(one.busy_seconds for one in self._fronts)
-            / (self._plan.num_fronts * self._now),
-            owner_share=self._owner.busy_seconds / self._now,
-            replica_shares=tuple(replica.busy_seconds / self._now for replica in self._replicas),
+            / (self._plan.num_fronts * ended),
+            owner_share=self._owner.busy_seconds / ended,
+            replica_shares=tuple(one.process.busy_seconds / ended for one in self._replicas),
+            turns_a_request=steps / len(self._answers),
         )
+
+
+def _one_after_another(steps: Sequence[tuple[Process, float]], on_done: Callable[[], None]) -> None:
+    """Have processes each do something, one when the one before it has done its part."""
+    (process, seconds), *rest = steps
+    following = partial(_one_after_another, rest, on_done) if rest else on_done
+    process.do(seconds, following)
 
 
 def simulate(

@@ -34,9 +34,17 @@ def client_of(peer: str | None, forwarded: Sequence[str], trusted: Iterable[Netw
     Returns:
         `UNKNOWN` for a peer that has no address.
     """
+    address = address_of(peer, forwarded, trusted)
+    return UNKNOWN if address is None else _client(address)
+
+
+def address_of(
+    peer: str | None, forwarded: Sequence[str], trusted: Iterable[Network]
+) -> Address | None:
+    """The client's own address, found as `client_of` does; None for a peer that has none."""
     address = _parse(peer or "")
     if address is None:
-        return UNKNOWN
+        return None
     networks = tuple(trusted)  # without one no hop would be walked, so none is split off
     hops = [hop for header in forwarded for hop in header.split(",")] if networks else []
     while hops and any(address in network for network in networks):
@@ -44,7 +52,7 @@ def client_of(peer: str | None, forwarded: Sequence[str], trusted: Iterable[Netw
         if hop is None:
             break
         address = hop
-    return _client(address)
+    return address
 
 
 @lru_cache(maxsize=_MAX_KEPT)

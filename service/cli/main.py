@@ -31,6 +31,7 @@ _COMMANDS: Mapping[str, str] = MappingProxyType(
         "shortlist": "network",
         "keys": "server",
         "reload": "server",
+        "route": "server",
     }
 )
 """As help lists them, and their rooms; each is a file with `HELP`, `add_arguments` and `run`."""

@@ -83,7 +83,7 @@ class FrontServer:
         config = uvicorn_config(
             app,
             settings,
-            self._metrics,
+            self._metrics.connection_refused,
             max_connections=begin.max_connections,
             pass_on=self,
         )

@@ -59,7 +59,7 @@ class BodyReader:
         """
         media_type = body_type(request)
         self._check_query(request)
-        body = await self._read(request)
+        body = await self.read_bytes(request)
         if not _is_json(media_type):
             raise _unsupported(media_type, "application/json")
         return await self._decode_object(body)
@@ -93,7 +93,7 @@ class BodyReader:
         """
         media_type = body_type(request)
         values = dict(await self.read_query(request) if query is None else query)
-        body = await self._read(request)
+        body = await self.read_bytes(request)
         if _is_json(media_type):
             return await self._decode_object(body)
         if not body:
@@ -107,7 +107,13 @@ class BodyReader:
         if num_bytes > self.max_bytes:
             raise self.too_large("the query string", num_bytes, self.max_bytes)
 
-    async def _read(self, request: Request) -> bytes:
+    async def read_bytes(self, request: Request) -> bytes:
+        """All of a body as it is.
+
+        Raises:
+            RequestError: 408, 413 or 503.
+            ClientGoneError: The client left while sending.
+        """
         announced = header_of(request.scope, b"content-length")
         if announced.isdecimal() and announced.isascii():
             num_bytes = int(announced.lstrip("0")[:_MAX_LENGTH_DIGITS] or "0")

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Callable, Collection, Iterable
+from typing import Protocol
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -19,7 +20,8 @@ from service.headers import header_of
 from service.http.headers import SECURITY_HEADERS
 from service.http.problems import problem_of
 from service.http.replies import error_reply
-from service.telemetry.metrics import Metrics
+from service.labels import Served
+from service.priority import Priority
 from service.telemetry.request_context import (
     NO_ANSWER,
     PROBES,
@@ -33,6 +35,24 @@ _LOGGER = logging.getLogger("dragoman.request")
 _REQUEST_ID = re.compile("[A-Za-z0-9._-]{1,64}")
 _SECURITY_HEADERS = [(name.encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
 _SECURITY_NAMES = frozenset(name for name, _ in _SECURITY_HEADERS)
+
+
+class RequestMetrics(Protocol):
+    """Where requests are counted."""
+
+    def request_started(self) -> None:
+        """A request has arrived."""
+
+    def request_ended(
+        self,
+        *,
+        route: str,
+        status: int,
+        seconds: float,
+        priority: Priority | None = None,
+        served: Served | None = None,
+    ) -> None:
+        """A request was answered, or its client left."""
 
 
 class Edge:
@@ -52,7 +72,7 @@ class Edge:
         self,
         app: ASGIApp,
         *,
-        metrics: Metrics,
+        metrics: RequestMetrics,
         routes: Collection[str],
         clock: Callable[[], float],
         new_request_id: Callable[[], str],

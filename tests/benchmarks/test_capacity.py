@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.capacity.__main__ import Measured, calibrated, capacity_of, compared
+from benchmarks.capacity.__main__ import (
+    Measured,
+    calibrated,
+    capacity_of,
+    check_table,
+    compared,
+)
 from benchmarks.capacity.load import Level, arrival_times
 from benchmarks.capacity.needs import Costs, needs
 from benchmarks.replicas.simulation import Plan, simulate
@@ -122,17 +128,55 @@ def _level(**others: float) -> Level:
     return Level(**(found | others))  # type: ignore[arg-type]
 
 
-def test_what_an_engine_does_beside_steps_is_what_is_left_of_its_time():
-    plan = calibrated(TIMES, _level())
-    assert plan.front_seconds == pytest.approx(0.001)
-    assert plan.segment_seconds == pytest.approx(0.002, rel=0.05)
-    row = compared(_level(), simulate(plan, TIMES))
-    assert row["requests_per_second_factor"] == pytest.approx(1, abs=0.02), "22 ms of one core"
+def test_what_is_done_beside_steps_is_found_by_one_client_and_by_many():
+    """A server that is itself a simulation: from its two ends its parts are found again."""
+    real = Plan(
+        num_replicas=1,
+        num_clients=64,
+        front_seconds=0.002,
+        client_seconds=0.001,
+        wake_seconds=0.0005,
+        client_wake_seconds=0.0004,
+        turn_seconds=0.0003,
+        segment_seconds=0.001,
+        delay_seconds=0.0002,
+        num_cores=2,
+    )
+    levels = []
+    for number, front_ms, client_ms in ((1, 3.0, 1.4), (64, 2.0, 1.0)):
+        found = simulate(replace(real, num_clients=number), TIMES)
+        engine_ms = 1000 * found.replica_shares[0] / found.requests_per_second
+        levels.append(
+            _level(
+                engine_ms=engine_ms,
+                front_ms=front_ms,
+                client_ms=client_ms,
+                p50_ms=1000 * found.p50_seconds,
+            )
+        )
+    plan = calibrated(TIMES, *levels, num_cores=2)
+    for name in ("wake_seconds", "client_wake_seconds", "turn_seconds", "segment_seconds"):
+        assert getattr(plan, name) == pytest.approx(getattr(real, name), rel=0.1), name
+    assert plan.delay_seconds == pytest.approx(real.delay_seconds, rel=0.2)
+    for rate in (10, 20, 30):
+        arrivals = arrival_times(rate, 100, seed=rate)
+        row = compared(_level(), simulate(real, TIMES, arrivals=arrivals))
+        again = compared(_level(), simulate(plan, TIMES, arrivals=arrivals))
+        assert row["simulated"]["p50_ms"] == pytest.approx(again["simulated"]["p50_ms"], rel=0.05)
+        assert row["simulated"]["p99_ms"] == pytest.approx(again["simulated"]["p99_ms"], rel=0.1)
+
+
+def test_the_comparison_is_told_as_the_page_has_it():
+    row = compared(_level(), simulate(Plan(num_replicas=1, num_clients=1, num_requests=50), TIMES))
+    assert check_table(["1 client"], [row]).splitlines()[2:] == [
+        "| 1 client | 45 / 50 | 25.0 / 20.0 | 60.0 / 20.0 |"
+    ]
 
 
 def test_a_class_is_told_with_what_each_rate_needs():
     found = Measured(
         times={"small, avx2, 1": TIMES},
+        alone=_level(),
         full=_level(),
         levels=[([0.1, 0.2], _level(num_errors=2))],
         memory={"engine": 50.0, "front": 60.0},

@@ -1,13 +1,16 @@
 """Releases of the chart, each container run as a kubelet would: arguments, user, rights, volumes.
 
 The init container pulls a model of a mirror into the claim; two servers of that release serve it
-beside one of another release; the job reloads both. What a cluster does is played here: a folder is
-the claim, addresses of loopback are the pods', and an entry of /etc/hosts for each of them is the
-headless Service.
+beside one of another release; the job reloads both. In another release two engines of a pod map one
+file of packed weights, in the volume that the values give them; in a third a router leads to the
+servers of two groups. What a cluster does is played here: a folder is the claim, addresses of
+loopback are the pods', and an entry of /etc/hosts for each of them is the headless Service.
 """
 
 import base64
 import json
+import os
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -18,7 +21,7 @@ import pytest
 
 from service.access.keys import ApiKey, new_key
 from support.charts import chart, named, needs_helm
-from support.containers import Container, docker, serving
+from support.containers import Container, docker, serving, wait_for
 from support.huggingface_folders import marian_folder
 from support.manifests import Manifest, container_of, of_kind, pod_of
 from support.pods import container_flags
@@ -168,3 +171,132 @@ def test_two_releases_serve_what_each_has_and_a_reload_reaches_every_pod_of_one(
         for pod in servers:
             pod.send_sigterm()
             assert pod.wait() == 0
+
+
+GROUP_ID = 10001
+"""The group that a kubelet gives volumes to."""
+
+
+def _engines(pod: Container) -> list[int]:
+    """Process ids of its engines, as the host has them."""
+    listed = docker("top", pod.name, "-eo", "pid,args").splitlines()[1:]
+    return [int(line.split()[0]) for line in listed if "service.engine.worker" in line]
+
+
+def _mapped(number: int) -> dict[tuple[str, str], tuple[int, int]]:
+    """Files of packed weights that a process has mapped: device and inode to RSS and PSS, in kB."""
+    found: dict[tuple[str, str], tuple[int, int]] = {}
+    for part in re.split(r"^(?=[0-9a-f]+-[0-9a-f]+ )", _memory(number), flags=re.MULTILINE):
+        head, *lines = part.splitlines() or [""]
+        if not head.endswith(".packed"):
+            continue
+        fields = {name: line for name, _, line in (one.partition(":") for one in lines)}
+        sizes = [int(fields[name].split()[0]) for name in ("Rss", "Pss")]
+        file = (head.split()[3], head.split()[4])
+        before = found.get(file, (0, 0))
+        found[file] = (before[0] + sizes[0], before[1] + sizes[1])
+    return found
+
+
+def _memory(number: int) -> str:
+    return Path(f"/proc/{number}/smaps").read_text()
+
+
+def test_the_engines_of_a_pod_map_one_file_of_packed_weights_in_its_volume(
+    image: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    documents = chart(
+        *_image(image),
+        "packed.size=1Gi",
+        "settings.DRAGOMAN_REPLICAS=2",
+        "resources.requests.cpu=3",
+        release="packed",
+    )
+    folder = tmp_path_factory.mktemp("packed")
+    for path in (folder, folder.parent):
+        path.chmod(0o755)
+    os.chown(folder, 0, GROUP_ID)
+    folder.chmod(0o2777)  # as a kubelet makes an emptyDir of a pod with this fsGroup
+    release = Release(documents=documents, folders={"packed": folder})
+    pod_flags = container_flags(
+        pod_of(release.deployment), container_of(release.deployment), release.folders
+    )
+    with serving(image, *pod_flags, port=free_port(), **release.environment) as pod:
+        pod.wait_status("/readyz", 200)
+
+        def both() -> bool | None:
+            told = httpx.get(f"{pod.url}/v1/health", timeout=10.0, trust_env=False).json()
+            return True if told["replicas"] == {"ready": 2, "of": 2} else None
+
+        wait_for(both, "both engines are ready")
+        assert _translate(pod) == 200
+        files = sorted(folder.rglob("*.packed"))
+        checkpoints = _models(pod)
+        assert len(files) == len(checkpoints)
+        assert {file.stat().st_uid for file in files} == {GROUP_ID}
+        first, second = (_mapped(number) for number in _engines(pod))
+        assert first.keys() == second.keys()
+        assert len(first) == len(files), "each file once, whoever maps it"
+        shared = sum(rss for rss, _ in first.values())
+        assert shared > 1000
+        both_together = sum(pss for each in (first, second) for _, pss in each.values())
+        assert both_together < 1.3 * max(shared, sum(rss for rss, _ in second.values()))
+        before = set(_engines(pod))
+        docker("kill", "--signal=HUP", pod.name)
+
+        def replaced() -> bool | None:
+            now = set(_engines(pod))
+            return True if len(now) == 2 and not now & before and both() else None
+
+        wait_for(replaced, "both engines are new ones", seconds=120.0)
+        assert {frozenset(_mapped(number)) for number in _engines(pod)} == {frozenset(first)}
+        assert sorted(folder.rglob("*.packed")) == files, "nothing was packed again"
+        pod.send_sigterm()
+        assert pod.wait() == 0
+
+
+def test_a_router_leads_to_the_servers_of_two_groups(image: str) -> None:
+    """The router's container with the chart's own arguments; entries of its hosts are Services."""
+    port = free_port()
+    documents = chart(
+        *_image(image),
+        "router.enabled=true",
+        f"service.port={port}",
+        "groups.one.replicas=1",
+        "groups.other.replicas=1",
+        release="routed",
+    )
+    router = named(documents, "Deployment", "routed-dragoman-router")
+    settings = named(documents, "ConfigMap", "routed-dragoman-router")["data"]
+    environment = {name: settings[name] for name in settings.keys() - ADDRESS}
+    hosts = dict(zip(("one", "other"), PODS, strict=True))
+    flags = container_flags(pod_of(router), container_of(router))
+    flags += [f"--add-host=routed-dragoman-{name}:{host}" for name, host in hosts.items()]
+    with ExitStack() as running:
+        for name, host in hosts.items():
+            server = named(documents, "Deployment", f"routed-dragoman-{name}")
+            own = named(documents, "ConfigMap", f"routed-dragoman-{name}")["data"]
+            pod = running.enter_context(
+                serving(
+                    image,
+                    *container_flags(pod_of(server), container_of(server)),
+                    host=host,
+                    port=port,
+                    **{key: own[key] for key in own.keys() - ADDRESS},
+                )
+            )
+            pod.wait_status("/readyz", 200)
+        arguments = container_of(router)["args"]
+        front = running.enter_context(
+            serving(image, *flags, command=arguments, port=free_port(), **environment)
+        )
+        front.wait_status(container_of(router)["readinessProbe"]["httpGet"]["path"], 200)
+
+        def both() -> bool | None:
+            told = httpx.get(f"{front.url}/v1/health", timeout=10.0, trust_env=False).json()
+            return True if told["status"] == "ok" else None
+
+        wait_for(both, "both groups answer the router")
+        assert _translate(front) == 200
+        front.send_sigterm()
+        assert front.wait() == 0

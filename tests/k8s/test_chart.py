@@ -10,10 +10,11 @@ import pytest
 
 from service.cli.main import build_parser
 from service.cli.models import pull
-from service.cli.server import reload
+from service.cli.server import reload, route
 from service.environment import ENVIRONMENT_PREFIX
 from service.listening import CLOSE_SECONDS
-from service.settings import Settings
+from service.router.groups import parse_groups
+from service.settings import Settings, load_settings
 from support.charts import EVERYTHING, chart, named, needs_helm
 from support.manifests import (
     K8S,
@@ -219,7 +220,7 @@ def test_all_containers_run_confined_with_volumes_that_are_there(
     everything: list[Manifest],
 ) -> None:
     templates = _templates(everything)
-    assert len(templates) == len(GROUPS) + 2
+    assert len(templates) == len(GROUPS) + 3, "a router, a small Redis, the reload"
     for template in templates:
         pod = template["spec"]
         assert pod["securityContext"]["runAsNonRoot"] is True
@@ -333,7 +334,7 @@ def test_the_queue_that_keda_asks_for_is_the_servers_and_of_this_group(
         assert "replicas" not in named(everything, "Deployment", name)["spec"]
         # The load of a CPU says nothing of a GPU's.
         assert [each["type"] for each in others] == ([] if group == "large" else ["cpu"])
-    [monitor] = of_kind(everything, "ServiceMonitor")
+    monitor = named(everything, "ServiceMonitor", "one-dragoman")
     assert monitor["spec"]["jobLabel"] == "app.kubernetes.io/name"
     scraped = [
         each["metadata"]["name"]
@@ -416,8 +417,77 @@ def test_pods_spread_over_zones_and_nodes_with_the_priority_that_is_made(
     assert deployment["spec"]["replicas"] == 2
 
 
+ROUTER = "one-dragoman-router"
+
+
+def test_the_router_asks_the_service_of_every_group(everything: list[Manifest]) -> None:
+    router = named(everything, "Deployment", ROUTER)
+    arguments = container_of(router)["args"]
+    parsed = build_parser().parse_args(arguments)
+    assert parsed.run is route.run
+    groups = {group.name: group for group in parse_groups(parsed.groups)}
+    assert groups.keys() == set(GROUPS)
+    for name, group in groups.items():
+        service = named(everything, "Service", group.host)
+        assert group.host == f"one-dragoman-{name}"
+        assert group.port in [each["port"] for each in service["spec"]["ports"]]
+    settings = environment_of(everything, router)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in settings.items():
+            patch.setenv(name, value)
+        assert load_settings().port == container_of(router)["ports"][0]["containerPort"]
+    assert settings["DRAGOMAN_REQUESTS_PER_MINUTE"] == "100", "the release's"
+    assert settings.get("DRAGOMAN_MAX_BODY_BYTES") is None, "a group's own"
+    assert container_of(router)["image"] == "registry.example.org/dragoman:cpu"
+
+
+def test_the_router_has_an_address_is_scaled_scraped_and_let_out_to_the_servers(
+    everything: list[Manifest],
+) -> None:
+    labels = named(everything, "Deployment", ROUTER)["spec"]["template"]["metadata"]["labels"]
+    for kind, path in (("Service", "selector"), ("PodDisruptionBudget", "selector")):
+        selector = named(everything, kind, ROUTER)["spec"][path]
+        assert _matches(selector.get("matchLabels", selector), labels)
+    scaler = named(everything, "HorizontalPodAutoscaler", ROUTER)["spec"]
+    assert scaler["scaleTargetRef"]["name"] == ROUTER
+    policy = named(everything, "NetworkPolicy", ROUTER)["spec"]
+    assert _matches(policy["podSelector"]["matchLabels"], labels)
+    servers, _ = policy["egress"]
+    [to] = servers["to"]
+    for each in _servers(everything):
+        pod = each["spec"]["template"]["metadata"]["labels"]
+        assert _matches(to["podSelector"]["matchLabels"], pod)
+    monitor = named(everything, "ServiceMonitor", ROUTER)["spec"]
+    service = named(everything, "Service", ROUTER)["metadata"]["labels"]
+    assert _matches(monitor["selector"]["matchLabels"], service)
+    of_servers = named(everything, "ServiceMonitor", "one-dragoman")["spec"]["selector"]
+    assert not _matches(of_servers["matchLabels"], service)
+    assert (
+        named(everything, "Ingress", ROUTER)["spec"]["rules"][0]["host"] == "translate.example.org"
+    )
+    route_spec = named(everything, "HTTPRoute", ROUTER)["spec"]
+    assert route_spec["hostnames"] == ["words.example.org"]
+    for backend in (route_spec["rules"][0]["backendRefs"][0]["name"],):
+        assert backend == ROUTER
+
+
+def test_without_a_router_there_is_nothing_of_one(plain: list[Manifest]) -> None:
+    assert not [each for each in plain if "router" in each["metadata"]["name"]]
+
+
+def test_a_routers_pod_leaves_and_is_probed_as_a_servers(everything: list[Manifest]) -> None:
+    router = named(everything, "Deployment", ROUTER)
+    server = named(everything, "Deployment", "one-dragoman-europe")
+    for probe in ("readinessProbe", "livenessProbe", "lifecycle"):
+        assert container_of(router)[probe] == container_of(server)[probe]
+    grace = "terminationGracePeriodSeconds"
+    assert pod_of(router)[grace] == pod_of(server)[grace]
+    assert router["spec"]["strategy"] == server["spec"]["strategy"]
+
+
 def test_each_groups_host_leads_to_its_service(everything: list[Manifest]) -> None:
-    [ingress], [route] = of_kind(everything, "Ingress"), of_kind(everything, "HTTPRoute")
+    ingress = named(everything, "Ingress", "one-dragoman-europe")
+    route = named(everything, "HTTPRoute", "one-dragoman-asia")
     [rule] = ingress["spec"]["rules"]
     [path] = rule["http"]["paths"]
     assert rule["host"] == "europe.example.org"

@@ -80,6 +80,8 @@ def test_the_defaults_and_everything_at_once_are_valid() -> None:
         ("groups.a.service.port", 1, "groups.a: "),
         ("groups.A.replicas", 1, "groups: "),
         ("reload.schedule", "nightly", "reload.schedule: "),
+        ("router.replicas", 2, "'replicas'"),
+        ("router.cpuPercent", 0, "router.cpuPercent: 0"),
     ],
 )
 def test_a_wrong_value_is_refused_by_its_name(path: str, value: object, words: str) -> None:
@@ -118,7 +120,24 @@ def test_values_that_contradict_each_other_are_all_told() -> None:
         assert f"- {words}" in told
     same = ("ingress.enabled=true", "ingress.host=x.org", "groups.a.replicas=1")
     told = refusal(*same, "groups.b.replicas=1")
-    assert "groups a and b have the same host x.org" in told
+    assert "a and b have the same host x.org" in told
+    told = refusal("router.enabled=true", "router.minReplicas=9", "router.ingress.enabled=true")
+    for words in (
+        "router.enabled needs groups",
+        "router.minReplicas is 9; it must be at most maxReplicas (8)",
+        "router.ingress.enabled needs router.ingress.host",
+    ):
+        assert f"- {words}" in told
+    told = refusal(
+        "router.enabled=true",
+        "router.ingress.enabled=true",
+        "router.ingress.host=x.org",
+        "router.httpRoute.enabled=true",
+        "groups.router.ingress.enabled=true",
+        "groups.router.ingress.host=x.org",
+    )
+    assert "groups.router has the name of the router's own objects" in told
+    assert "router.httpRoute.enabled needs router.httpRoute.parentRefs" in told
     assert "groups.a.models.source is image, and groups.a.models.image" in refusal(
         "groups.a.models.source=image"
     )

@@ -93,13 +93,18 @@ class Container:
 
 @contextmanager
 def serving(
-    image: str, *flags: str, host: str = "127.0.0.1", port: int | None = None, **environment: str
+    image: str,
+    *flags: str,
+    host: str = "127.0.0.1",
+    port: int | None = None,
+    command: Sequence[str] = (),
+    **environment: str,
 ) -> Iterator[Container]:
     """A container that serves in the host's network, by default on a free port; gone afterwards."""
     port = free_port() if port is None else port
     environment = {"DRAGOMAN_HOST": host, **environment, "DRAGOMAN_PORT": str(port)}
     variables = [f"--env={name}={value}" for name, value in environment.items()]
-    name = docker("run", "--detach", *flags, *variables, image)
+    name = docker("run", "--detach", *flags, *variables, image, *command)
     try:
         yield Container(name=name, port=port, host=host)
     finally:

@@ -16,6 +16,26 @@
 {{- $problems = append $problems "reload.enabled needs apiKeys: without keys nobody is an administrator" -}}
 {{- end -}}
 {{- $hosts := dict -}}
+{{- with $v.router -}}
+{{- if and .enabled (not $v.groups) -}}
+{{- $problems = append $problems "router.enabled needs groups: with one group there is nothing to choose" -}}
+{{- end -}}
+{{- if and .enabled (hasKey ($v.groups | default dict) "router") -}}
+{{- $problems = append $problems "groups.router has the name of the router's own objects" -}}
+{{- end -}}
+{{- if gt (int .minReplicas) (int .maxReplicas) -}}
+{{- $problems = append $problems (printf "router.minReplicas is %d; it must be at most maxReplicas (%d)" (int .minReplicas) (int .maxReplicas)) -}}
+{{- end -}}
+{{- if and .ingress.enabled (not .ingress.host) -}}
+{{- $problems = append $problems "router.ingress.enabled needs router.ingress.host" -}}
+{{- end -}}
+{{- if and .httpRoute.enabled (not (and .httpRoute.parentRefs .httpRoute.hostnames)) -}}
+{{- $problems = append $problems "router.httpRoute.enabled needs router.httpRoute.parentRefs and router.httpRoute.hostnames" -}}
+{{- end -}}
+{{- range $host := concat (ternary (list .ingress.host) list .ingress.enabled) (ternary .httpRoute.hostnames list .httpRoute.enabled) -}}
+{{- $_ := set $hosts $host "router" -}}
+{{- end -}}
+{{- end -}}
 {{- range $name, $over := ($v.groups | default (dict "" dict)) -}}
 {{- $at := ternary "" (printf "groups.%s." $name) (eq $name "") -}}
 {{- $g := include "dragoman.merged" (dict "base" (omit $v "groups") "over" $over) | fromJson -}}
@@ -46,7 +66,7 @@
 {{- end -}}
 {{- range $host := concat (ternary (list $g.ingress.host) list $g.ingress.enabled) (ternary $g.httpRoute.hostnames list $g.httpRoute.enabled) -}}
 {{- if and $host (hasKey $hosts $host) (ne (get $hosts $host) $name) -}}
-{{- $problems = append $problems (printf "groups %s and %s have the same host %s: which of them translates is known by the host alone" (get $hosts $host) $name $host) -}}
+{{- $problems = append $problems (printf "%s and %s have the same host %s: give it to the router, or to one group" (get $hosts $host) $name $host) -}}
 {{- end -}}
 {{- $_ := set $hosts $host $name -}}
 {{- end -}}

@@ -72,7 +72,7 @@ def parse(values: Mapping[str, object], front: Front) -> tuple[TranslationReques
         RequestError: 400 or 413; 503 where no language is loaded yet.
     """
     texts = _texts(values)
-    chosen = _route(values, front.table)
+    chosen = parse_route(values, front.table)
     _check_formality(values)
     _check_refused(values)
     choice(values, "split_sentences", _SPLITTING)
@@ -95,7 +95,7 @@ def parse_options(values: Mapping[str, object], front: Front) -> ChosenRoute:
     Raises:
         RequestError: A 400; a 503 where no language is loaded yet.
     """
-    chosen = _route(values, front.table)
+    chosen = parse_route(values, front.table)
     _check_formality(values)
     _check_refused(values)
     glossary_ids(values)
@@ -151,7 +151,12 @@ def _texts(values: Mapping[str, object]) -> tuple[str, ...]:
     return clean
 
 
-def _route(values: Mapping[str, object], table: RoutingTable) -> ChosenRoute:
+def parse_route(values: Mapping[str, object], table: RoutingTable) -> ChosenRoute:
+    """The route that `source_lang` and `target_lang` mean.
+
+    Raises:
+        RequestError: A 400.
+    """
     known = table.all.languages
     given = needed(values, "target_lang")
     target = find_target(given, known)

@@ -1,0 +1,153 @@
+"""Choice of the group that a request goes to: by its route, text by text where it says "auto".
+
+Owns the order: groups that answer before those that do not, one hop before two, then as they were
+given. Pure but for detection, which is passed in.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from service.api.deepl.languages import base_code
+from service.api.languages import ChosenRoute
+from service.errors import RequestError, invalid, unsupported_language
+from service.models.routes.pivot import reachable
+from service.models.routes.routing import RoutingTable
+from service.router.directory import Directory, Known
+from service.router.groups import group_unavailable
+from service.router.wording import Find
+
+Detect = Callable[[Sequence[str], Sequence[str]], Awaitable[list[str]]]
+"""Texts and candidates to the language of each text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A group that has a route.
+
+    Attributes:
+        group: Which.
+        chosen: The route in it.
+    """
+
+    group: Known
+    chosen: ChosenRoute
+
+
+def candidates(directory: Directory, find: Find) -> list[Candidate]:
+    """The groups that have a route, the best first.
+
+    Raises:
+        RequestError: None has one: a 400 as one server with all of the languages would say it, or
+            that they are in several groups; a 503 where one that has not answered yet might.
+    """
+    found = []
+    for group in directory.groups:
+        try:
+            chosen = find(group.table)
+        except RequestError:
+            continue
+        found.append(Candidate(group=group, chosen=chosen))
+    if found:
+        return sorted(found, key=_order)
+    unheard = [group for group in directory.groups if not group.was_heard]
+    if unheard:
+        raise unheard_of(unheard)
+    chosen = find(directory.table)
+    raise unsupported_language(
+        f"no group translates from {chosen.route.source} to {chosen.route.target} alone; both ways"
+        " of a pivot must be in one group",
+        value=chosen.route.target,
+        limit=", ".join(group.name for group in directory.groups),
+    )
+
+
+async def choose(directory: Directory, find: Find, texts: Sequence[str], detect: Detect) -> Known:
+    """The group of a request.
+
+    Args:
+        directory: All groups.
+        find: The request's route in a table.
+        texts: Of the request; looked at where the source is "auto" and several groups could.
+        detect: Tells the language of each, among candidates of which the first is the likeliest.
+
+    Raises:
+        RequestError: As of `candidates`; a 400 where texts are in languages of several groups.
+    """
+    found = candidates(directory, find)
+    if len(found) == 1 or not found[0].chosen.is_detected or not texts:
+        return found[0].group
+    routes = [one.chosen.by_source or {} for one in found]
+    tags = tuple(dict.fromkeys(tag for by_source in routes for tag in by_source))
+    languages = set(await detect(texts, tags))
+    for one, by_source in zip(found, routes, strict=True):
+        if languages <= by_source.keys():
+            return one.group
+    listed = ", ".join(sorted(languages))
+    raise invalid(
+        f"the texts are in {listed}, which no group translates alone; ask for each language in a"
+        " request of its own",
+        value=len(languages),
+        limit=1,
+    )
+
+
+def only_group(directory: Directory, find: Find) -> Known:
+    """The group of a document, whose text nobody has read yet.
+
+    Raises:
+        RequestError: As of `candidates`; a 400 where the source is "auto" and several groups could.
+    """
+    found = candidates(directory, find)
+    if len(found) > 1 and found[0].chosen.is_detected:
+        names = ", ".join(one.group.name for one in found)
+        raise invalid(
+            f"several groups translate to {found[0].chosen.route.target} ({names}); name the source"
+            " of a document",
+            value="auto",
+        )
+    return found[0].group
+
+
+def group_of_dictionaries(directory: Directory, pairs: Iterable[tuple[str, str]]) -> Known | None:
+    """The group of a glossary, by the base codes of its dictionaries; None if there is no such.
+
+    It is the group that texts of these languages go to.
+    """
+    wanted = set(pairs)
+    found = [
+        (not group.is_up, rank, place)
+        for place, group in enumerate(directory.groups)
+        if (rank := _rank(group.table, wanted)) is not None
+    ]
+    return directory.groups[min(found)[-1]] if found else None
+
+
+def unheard_of(groups: Sequence[Known]) -> RequestError:
+    """A 503: nothing is known of some groups yet."""
+    return group_unavailable(
+        [group.name for group in groups], groups[0].problem or "it was not asked yet"
+    )
+
+
+def _order(one: Candidate) -> tuple[bool, int]:
+    """Sorting keeps the order of those that are alike."""
+    return not one.group.is_up, len(one.chosen.route.hops)
+
+
+def _rank(table: RoutingTable, wanted: set[tuple[str, str]]) -> int | None:
+    """0 where all directions are straight, 1 where some go by a pivot, None where one is not."""
+    if not wanted:
+        return None
+    straight = {
+        (base_code(source), base_code(target))
+        for source in table.all.all_sources
+        for target in table.all.targets(source)
+    }
+    if wanted <= straight:
+        return 0
+    by_pivot = {
+        (base_code(source), base_code(target))
+        for source in table.all.all_sources
+        for target in reachable(table, source)
+    }
+    return 1 if wanted <= by_pivot else None

@@ -1,0 +1,275 @@
+"""Desk of the router: takes a request, finds whom to ask, asks, and answers.
+
+Owns the ways in which groups are asked: one by its languages, all for a list, one after another for
+what has an id, any for what is the same everywhere. Whom languages mean is
+`service.router.choice`; connections are `service.router.pool`.
+"""
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from service.api.deepl.dictionaries import read_dictionaries, read_dictionary
+from service.api.deepl.languages import LanguageLists
+from service.api.deepl.values import unsupported
+from service.api.languages import languages_by_likelihood, several_sources
+from service.api.libretranslate.reply import detected_language
+from service.errors import RequestError
+from service.http.arrivals import Arrivals
+from service.http.body import BodyReader, body_type, decode_object
+from service.http.disconnect import cancelled_on_disconnect
+from service.http.forms import decode_form
+from service.http.replies import JsonReply
+from service.http.uploads import FORM_TYPE
+from service.models.requests.detection import LanguageDetection
+from service.router.choice import (
+    choose,
+    group_of_dictionaries,
+    only_group,
+    unheard_of,
+)
+from service.router.connection import Body, BytesBody
+from service.router.directory import Directory, Known
+from service.router.groups import ConnectError, LostError, group_lost, group_unavailable
+from service.router.joining import joined, summed
+from service.router.metrics import RouterMetrics
+from service.router.passing_on import PassedAnswer, asked_of
+from service.router.pool import Answer
+from service.router.uploads import new_file, received
+from service.router.watch import Watch
+from service.router.wording import OF_DOCUMENTS, OF_TEXTS, Values
+from service.settings import Settings
+
+_MAX_LIST_BYTES = 32 * 2**20
+_MAX_INLINE_BYTES = 16 * 1024
+"""Decoding more would hold the event loop for more than a millisecond."""
+_UNKNOWN = 404
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """The parts of one router.
+
+    Attributes:
+        watch: The groups, as they answered last.
+        settings: Limits of bodies, and trusted proxies.
+        reader: Of bodies that are no documents.
+        arrivals: Bodies that are being read.
+        detection: Tells languages among those of all groups.
+        metrics: Where groups are counted.
+        lists: Which languages glossaries can be for.
+    """
+
+    watch: Watch
+    settings: Settings
+    reader: BodyReader
+    arrivals: Arrivals
+    detection: LanguageDetection
+    metrics: RouterMetrics
+    lists: LanguageLists
+
+    @property
+    def directory(self) -> Directory:
+        """What is known of the groups now."""
+        return self.watch.directory
+
+    async def translate(self, request: Request) -> Response:
+        """Pass a translation to the group of its languages."""
+        wording = OF_TEXTS[request.scope["path"]]
+        data = await self.reader.read_bytes(request)
+        values = await self._values(request, data, takes_forms=wording.takes_forms)
+        find, texts, body = (
+            partial(wording.find, values),
+            wording.texts(values),
+            BytesBody(data=data),
+        )
+        group = await choose(self.directory, find, texts, self._detect)
+        try:
+            return await self._passed(request, group, body)
+        except RequestError as error:
+            if error.problem.code != "group_unavailable":
+                raise
+            other = await choose(self.directory, find, texts, self._detect)  # known to be down now
+            if other.name == group.name:
+                raise
+        return await self._passed(request, other, body)
+
+    async def upload(self, request: Request) -> Response:
+        """Pass a document to the group of its languages."""
+        wording = OF_DOCUMENTS[request.scope["path"]]
+        with new_file() as file:
+            body, values = await received(
+                request,
+                file,
+                wording,
+                self.arrivals,
+                max_bytes=self.settings.documents_max_bytes,
+            )
+            group = only_group(self.directory, partial(wording.find, values))
+            return await self._passed(request, group, body)
+
+    async def detect(self, request: Request) -> Response:
+        """Tell a text's language among those of all groups, if a group would tell it its own."""
+        data = await self.reader.read_bytes(request)
+        name, answer = await self._first(request, BytesBody(data=data), self.directory.up)
+        body = await self._read(answer, name)
+        if answer.status != 200 or not self.detection.is_on:
+            return _copied(answer, body)
+        texts = OF_TEXTS["/translate"].texts(await self._values(request, data, takes_forms=True))
+        tags = languages_by_likelihood(self.directory.table)
+        ranked = await self.detection.ranked([" ".join(texts)], tags, "interactive")
+        return JsonReply([detected_language(one) for one in ranked[0]])
+
+    async def new_glossary(self, request: Request) -> Response:
+        """Pass a new glossary to the group of its languages."""
+        data = await self.reader.read_bytes(request)
+        values = await self._values(request, data, takes_forms=True)
+        lists = self.lists.of(self.directory.table)
+        if request.scope["path"].startswith("/v2/"):
+            dictionaries = [read_dictionary(values, lists)]
+        else:
+            dictionaries = read_dictionaries(values, lists, is_needed=True)
+        group = group_of_dictionaries(self.directory, [one.languages for one in dictionaries])
+        if group is None:
+            raise unsupported("dictionaries", reason="no group translates all of these languages")
+        return await self._passed(request, group, BytesBody(data=data))
+
+    async def listed(self, request: Request) -> Response:
+        """Join a list of all groups that answer."""
+        return await self._joined(request, self.directory.up, joined)
+
+    async def kept_list(self, request: Request) -> Response:
+        """Join a list of all groups, of which none may be missing."""
+        down = self.directory.down
+        if down:
+            raise unheard_of(down)
+        return await self._joined(request, self.directory.groups, summed)
+
+    async def kept(self, request: Request) -> Response:
+        """Ask one group after another until one knows what is asked for."""
+        body = BytesBody(data=await self.reader.read_bytes(request))
+        refusal: Response | None = None
+        unreached = {group.name for group in self.directory.down}
+        for group in self.directory.up:
+            try:
+                answer = await self._ask(request, group, body)
+            except RequestError as error:
+                if error.problem.code != "group_unavailable":
+                    raise
+                unreached.add(group.name)
+                continue
+            if answer.status != _UNKNOWN:
+                return PassedAnswer(answer, group.name)
+            refusal = _copied(answer, await self._read(answer, group.name))
+        if unreached:
+            raise unheard_of([one for one in self.directory.groups if one.name in unreached])
+        assert refusal is not None  # a router has a group
+        return refusal
+
+    async def alike(self, request: Request) -> Response:
+        """Pass on what every group answers alike."""
+        body = BytesBody(data=await self.reader.read_bytes(request))
+        name, answer = await self._first(request, body, self.directory.up)
+        return PassedAnswer(answer, name)
+
+    async def _passed(self, request: Request, group: Known, body: Body) -> PassedAnswer:
+        return PassedAnswer(await self._ask(request, group, body), group.name)
+
+    async def _first(
+        self, request: Request, body: Body, groups: Sequence[Known]
+    ) -> tuple[str, Answer]:
+        """The answer of the first group that can be reached."""
+        for group in groups:
+            try:
+                return group.name, await self._ask(request, group, body)
+            except RequestError as error:
+                if error.problem.code != "group_unavailable":
+                    raise
+        raise unheard_of(self.directory.groups)
+
+    async def _ask(self, request: Request, group: Known, body: Body) -> Answer:
+        """A group's answer; dropped if the client goes before it is there.
+
+        Raises:
+            RequestError: A 503: it was not reached, so nothing was done; a 502: it gave no answer.
+            ClientGoneError: The client has gone.
+        """
+        asked = asked_of(request, body, self.settings.trusted_proxies)
+        work = self.watch.pools[group.name].ask(asked)
+        try:
+            answer = await cancelled_on_disconnect(request, work)
+        except ConnectError as error:
+            self.metrics.passed(group.name, None)
+            self.watch.missed(group.name, str(error))
+            raise group_unavailable([group.name], str(error)) from error
+        except LostError as error:
+            self.metrics.passed(group.name, None)
+            raise group_lost(group.name, str(error)) from error
+        self.metrics.passed(group.name, answer.status)
+        return answer
+
+    async def _joined(
+        self, request: Request, groups: Sequence[Known], join: Callable[[Sequence[Any]], object]
+    ) -> Response:
+        body = BytesBody(data=await self.reader.read_bytes(request))
+        if not groups:
+            raise unheard_of(self.directory.groups)
+        contents = []
+        for group in groups:
+            answer = await self._ask(request, group, body)
+            data = await self._read(answer, group.name)
+            if answer.status != 200:
+                return _copied(answer, data)
+            with suppress(ValueError):
+                contents.append(await asyncio.to_thread(json.loads, data))
+        return JsonReply(join(contents) if contents else [])
+
+    async def _read(self, answer: Answer, group: str) -> bytes:
+        try:
+            return await answer.read(max_bytes=_MAX_LIST_BYTES)
+        except LostError as error:
+            raise group_lost(group, str(error)) from error
+
+    async def _values(self, request: Request, data: bytes, *, takes_forms: bool) -> Values:
+        """The values of a request, as the groups read them.
+
+        Raises:
+            RequestError: A 400.
+        """
+        work = partial(_decoded, request, data, takes_forms=takes_forms)
+        if len(data) <= _MAX_INLINE_BYTES:
+            return work()
+        return await asyncio.get_running_loop().run_in_executor(self.reader.executor, work)
+
+    async def _detect(self, texts: Sequence[str], tags: Sequence[str]) -> list[str]:
+        """The language of each text, among those of all groups that could translate it."""
+        if not self.detection.is_on:
+            raise several_sources(tags)
+        found = await self.detection.detect(texts, tags, "interactive")
+        return [one.tag for one in found]
+
+
+def _decoded(request: Request, data: bytes, *, takes_forms: bool) -> Mapping[str, object]:
+    """The values of a body, and of the query string where forms are taken."""
+    media_type = body_type(request)
+    if not takes_forms or media_type == "application/json" or media_type.endswith("+json"):
+        return decode_object(data)
+    values = decode_form(request.scope["query_string"], "", "the query string")
+    if not data:
+        return values
+    content_type = request.headers.get("content-type", "")
+    if media_type not in (FORM_TYPE, "application/x-www-form-urlencoded"):
+        return values  # a group refuses it in its own words
+    return values | decode_form(data, content_type, "the form")
+
+
+def _copied(answer: Answer, body: bytes) -> Response:
+    """A group's answer that was read."""
+    return PassedAnswer(Answer(answer.status, answer.headers, beginning=body), "")

@@ -1,0 +1,121 @@
+"""Directory of the groups: which of them answers, and what each translates.
+
+Owns what `GET /v1/models` of a group means for routes, and the tables over one group and over all.
+Pure; who asks the groups, and when, is `service.router.watch`.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
+
+from model.errors import InputError
+from model.text.languages.tags import LanguagePair, canonical_tag
+from service.models.routes.routing import Offer, RoutingTable
+
+_SERVED = frozenset({"loaded", "asleep"})
+_NO_TABLE = RoutingTable([])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What is known of a group.
+
+    Attributes:
+        name: Of the group.
+        problem: Why it does not answer now; nothing where it does.
+        offers: What it translated when it last answered.
+        table: The routes among these.
+        was_heard: It has answered at least once.
+    """
+
+    name: str
+    problem: str = ""
+    offers: tuple[Offer, ...] = ()
+    table: RoutingTable = field(default=_NO_TABLE, repr=False)
+    was_heard: bool = False
+
+    @property
+    def is_up(self) -> bool:
+        """It has answered, and answers now."""
+        return self.was_heard and not self.problem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Directory:
+    """All groups, in the order in which they were given.
+
+    Attributes:
+        groups: What is known of each.
+        table: The routes of all checkpoints of all groups: what a refusal lists, and which
+            languages a text may be in.
+    """
+
+    groups: tuple[Known, ...]
+    table: RoutingTable = field(repr=False)
+
+    @property
+    def up(self) -> tuple[Known, ...]:
+        """Those that answer."""
+        return tuple(group for group in self.groups if group.is_up)
+
+    @property
+    def down(self) -> tuple[Known, ...]:
+        """Those that do not."""
+        return tuple(group for group in self.groups if not group.is_up)
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """All languages, each once."""
+        return tuple(self.table.all.languages)
+
+
+def directory_of(groups: Sequence[Known], *, pivot: str | None) -> Directory:
+    """The directory of groups; checkpoints of one name in several of them are told apart."""
+    taken: set[str] = set()
+    offers = []
+    for group in groups:
+        for offer in group.offers:
+            name = offer.name if offer.name not in taken else f"{offer.name} ({group.name})"
+            taken.add(name)
+            offers.append(Offer(name=name, pairs=_pairs(offer)))
+    return Directory(groups=tuple(groups), table=RoutingTable(offers, pivot=pivot))
+
+
+def offers_of(body: bytes) -> tuple[Offer, ...]:
+    """What a group translates, by its answer to `GET /v1/models`.
+
+    Raises:
+        ValueError: It is no such answer.
+    """
+    try:
+        models = json.loads(body)["models"]
+        served = [model for model in models if model["state"] in _SERVED]
+        return tuple(
+            Offer(name=str(model["name"]), pairs=_pairs_of_model(model)) for model in served
+        )
+    except (KeyError, TypeError, InputError, RecursionError) as error:
+        raise ValueError("not the list of models of such a server") from error
+
+
+def _pairs(offer: Offer) -> Iterator[LanguagePair]:
+    for targets in offer.by_source.values():
+        yield from targets.values()
+
+
+def _pairs_of_model(model: Mapping[str, Any]) -> list[LanguagePair]:
+    """Its directions; of one that lists languages alone all between two of them."""
+    told = model["pairs"]
+    if told is None:
+        named: list[tuple[str, str]] = [
+            (source, target)
+            for source, target in product(model["sources"], model["targets"])
+            if source != target
+        ]
+    else:
+        named = [(pair["source"], pair["target"]) for pair in told]
+    return [
+        LanguagePair(source=canonical_tag(source), target=canonical_tag(target))
+        for source, target in named
+    ]

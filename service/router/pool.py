@@ -1,0 +1,207 @@
+"""Connections to one group: which is taken, and when a request is sent once more.
+
+Owns that nothing is done twice: a request is sent again only where no server can have begun it, as
+none was reached or one refused it because it leaves, or where asking twice changes nothing. One
+connection is one request at a time.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable
+
+from service.errors import draining
+from service.router.connection import Asked, Connection, Headers
+from service.router.groups import ConnectError, Group, LostError, reason_of
+
+CONNECT_SECONDS = 3.0
+MAX_IDLE = 64
+"""Connections of a group that wait for a request."""
+MAX_IDLE_SECONDS = 10.0
+"""Less than a server keeps one that nothing comes on (30)."""
+MAX_AGE_SECONDS = 60.0
+"""After this a connection is not taken again, so that servers that were added get their part."""
+_MAX_REFUSAL_BYTES = 64 * 1024
+_LEAVES = draining().problem.message.encode()
+
+Open = Callable[[Group], Awaitable[Connection]]
+
+
+async def open_connection(group: Group) -> Connection:
+    """A new connection to a group; of several addresses the first that answers.
+
+    Raises:
+        ConnectError: None does.
+    """
+    try:
+        async with asyncio.timeout(CONNECT_SECONDS):
+            reader, writer = await asyncio.open_connection(group.host, group.port)
+    except TimeoutError as error:
+        raise ConnectError(f"no connection within {CONNECT_SECONDS:g} seconds") from error
+    except OSError as error:
+        raise ConnectError(reason_of(error)) from error
+    except UnicodeError as error:
+        raise ConnectError(f"{group.host!r} is no name of a host") from error
+    return Connection(reader, writer, opened_at=time.monotonic())
+
+
+class Answer:
+    """An answer whose head is there.
+
+    Args:
+        status: Of the answer.
+        headers: Names in small letters.
+        beginning: What was read of its body already.
+        connection: That the rest comes on; None where that was all.
+        give_back: Takes the connection when the answer is over, or nobody wants the rest.
+        seconds: Longest silence.
+
+    Attributes:
+        status: As it was passed in.
+        headers: As they were passed in.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        headers: Headers,
+        *,
+        beginning: bytes = b"",
+        connection: Connection | None = None,
+        give_back: Callable[[Connection], None] | None = None,
+        seconds: float = 0.0,
+    ) -> None:
+        self.status = status
+        self.headers = headers
+        self._beginning = beginning
+        self._connection = connection
+        self._give_back = give_back
+        self._seconds = seconds
+
+    async def pieces(self) -> AsyncGenerator[bytes, None]:
+        """The body as it comes.
+
+        Raises:
+            LostError: The server is gone, or silent.
+        """
+        if self._beginning:
+            yield self._beginning
+        if self._connection is not None:
+            async for piece in self._connection.pieces(seconds=self._seconds):
+                yield piece
+
+    async def read(self, *, max_bytes: int) -> bytes:
+        """The whole body, after which the connection is free.
+
+        Raises:
+            LostError: As of `pieces`, or it is longer than so many bytes.
+        """
+        found = bytearray()
+        try:
+            async for piece in self.pieces():
+                found += piece
+                if len(found) > max_bytes:
+                    raise LostError(f"its answer has more than {max_bytes} bytes")
+        finally:
+            self.close()
+        return bytes(found)
+
+    def close(self) -> None:
+        """Give the connection back; it is closed where the answer is not over."""
+        if self._connection is not None and self._give_back is not None:
+            self._give_back(self._connection)
+        self._connection = None
+
+
+class Pool:
+    """Connections to one group.
+
+    Args:
+        group: Whose.
+        seconds: Longest silence of a server.
+        clock: Seconds, monotonic.
+        connect: Opens a connection.
+    """
+
+    def __init__(
+        self,
+        group: Group,
+        *,
+        seconds: float,
+        clock: Callable[[], float] = time.monotonic,
+        connect: Open = open_connection,
+    ) -> None:
+        self.group = group
+        self._seconds = seconds
+        self._clock = clock
+        self._connect = connect
+        self._idle: list[Connection] = []
+
+    def __repr__(self) -> str:
+        return f"<Pool of {self.group.name}: {len(self._idle)} idle>"
+
+    async def ask(self, asked: Asked) -> Answer:
+        """Send a request; its answer, once the head of that is there.
+
+        Raises:
+            ConnectError: No server was reached.
+            LostError: One was, and gave no answer; what it did is not known.
+        """
+        connection = self._kept()
+        if connection is not None:
+            try:
+                return await self._ask(connection, asked, is_last=False) or await self._anew(asked)
+            except LostError:
+                if not asked.is_safe:
+                    raise
+        return await self._anew(asked)
+
+    def give_back(self, connection: Connection) -> None:
+        """Keep a connection for the next request, or close it."""
+        connection.rests_since = self._clock()
+        if connection.is_reusable and len(self._idle) < MAX_IDLE:
+            self._idle.append(connection)
+        else:
+            connection.close()
+
+    def close(self) -> None:
+        """Close all that wait."""
+        while self._idle:
+            self._idle.pop().close()
+
+    async def _anew(self, asked: Asked) -> Answer:
+        """Ask on a new connection; once more if its server is about to leave."""
+        answer = await self._ask(await self._connect(self.group), asked, is_last=False)
+        if answer is None:
+            answer = await self._ask(await self._connect(self.group), asked, is_last=True)
+        assert answer is not None  # it is the last one
+        return answer
+
+    async def _ask(self, connection: Connection, asked: Asked, *, is_last: bool) -> Answer | None:
+        """The answer on one connection; None where it refuses because it leaves."""
+        try:
+            await connection.ask(asked, seconds=self._seconds)
+        except BaseException:
+            connection.close()
+            raise
+        answer = Answer(
+            connection.status,
+            connection.headers,
+            connection=connection,
+            give_back=self.give_back,
+            seconds=self._seconds,
+        )
+        if answer.status != 503 or is_last:
+            return answer
+        body = await answer.read(max_bytes=_MAX_REFUSAL_BYTES)
+        return None if _LEAVES in body else Answer(answer.status, answer.headers, beginning=body)
+
+    def _kept(self) -> Connection | None:
+        """The connection that was used last, if it is still good; those that are not are closed."""
+        now = self._clock()
+        while self._idle:
+            connection = self._idle.pop()
+            is_fresh = now - connection.rests_since < MAX_IDLE_SECONDS
+            if connection.is_open and is_fresh and now - connection.opened_at < MAX_AGE_SECONDS:
+                return connection
+            connection.close()
+        return None

@@ -1,0 +1,118 @@
+"""Uploads on their way to a group: a file goes to the disk as it comes, and its fields are read.
+
+Owns the body as a whole, which is sent when the group is known. What fields mean is
+`service.router.wording`; the form's own parser is `service.http.uploads`.
+"""
+
+import asyncio
+import io
+import tempfile
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import IO
+
+from starlette.requests import ClientDisconnect, Request
+
+from service.errors import ClientGoneError, body_timeout, invalid, too_long
+from service.http.arrivals import Arrivals
+from service.http.body import body_type
+from service.http.uploads import FORM_TYPE, MAX_FRAME_BYTES, FormBody
+from service.router.wording import Values, Wording
+
+UPLOAD_SECONDS = 600.0
+"""As a server has it."""
+_IN_MEMORY_BYTES = 256 * 1024
+_PIECE_BYTES = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileBody:
+    """Body that is in a file.
+
+    Attributes:
+        file: Whose all is the body.
+        num_bytes: Of all of it.
+    """
+
+    file: IO[bytes]
+    num_bytes: int
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """All of it, from the beginning."""
+        await asyncio.to_thread(self.file.seek, 0)
+        while piece := await asyncio.to_thread(self.file.read, _PIECE_BYTES):
+            yield piece
+
+
+class _Nowhere(io.BufferedIOBase):
+    """Output of a file that is kept with the whole body already."""
+
+    def write(self, data: object) -> int:
+        """Take all, and keep nothing."""
+        assert isinstance(data, bytes | memoryview)
+        return len(data)
+
+
+def new_file() -> IO[bytes]:
+    """A file for an upload: in memory while it is small, and gone when it is closed."""
+    return tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES)  # the caller closes it
+
+
+async def received(
+    request: Request, file: IO[bytes], wording: Wording, arrivals: Arrivals, *, max_bytes: int
+) -> tuple[FileBody, Values]:
+    """An upload, and the values beside its file.
+
+    Args:
+        request: Whose body has not been read.
+        file: Where it is kept.
+        wording: Of its contract.
+        arrivals: Bodies that are being read.
+        max_bytes: Largest document.
+
+    Raises:
+        RequestError: A 400, 408, 413 or 503.
+        ClientGoneError: The client left while sending.
+    """
+    is_form = body_type(request) == FORM_TYPE
+    if not is_form and not wording.takes_plain_files:
+        raise invalid(f"the content type must be {FORM_TYPE}", limit=FORM_TYPE)
+    form = FormBody(_Nowhere(), request.headers["content-type"]) if is_form else None
+    limit, num_bytes = max_bytes + MAX_FRAME_BYTES, 0
+    try:
+        async with arrivals.within(UPLOAD_SECONDS):
+            async for piece in _pieces(request):
+                num_bytes += len(piece)
+                if num_bytes > limit:
+                    raise too_long(
+                        f"the document has more than {max_bytes} bytes",
+                        value=num_bytes,
+                        limit=max_bytes,
+                    )
+                await asyncio.to_thread(_keep, piece, file, form)
+    except TimeoutError as error:
+        raise body_timeout(seconds=UPLOAD_SECONDS) from error
+    except ClientDisconnect as error:
+        raise ClientGoneError from error
+    if form is not None:
+        form.finish()
+    values = dict(request.query_params) | ({} if form is None else form.fields)
+    return FileBody(file=file, num_bytes=num_bytes), values
+
+
+def _keep(piece: bytes, file: IO[bytes], form: FormBody | None) -> None:
+    file.write(piece)
+    if form is not None:
+        form.feed(piece)
+
+
+async def _pieces(request: Request) -> AsyncIterator[bytes]:
+    """The body in pieces that are worth a thread's time."""
+    piece = bytearray()
+    async for chunk in request.stream():
+        piece += chunk
+        if len(piece) >= _PIECE_BYTES:
+            yield bytes(piece)
+            piece.clear()
+    if piece:
+        yield bytes(piece)

@@ -1,0 +1,159 @@
+"""Watch over the groups: asks each again and again what it translates.
+
+Owns the directory as it is now, when it changes, and the connections to each group. What an answer
+means is `service.router.directory`.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from service.models.requests.detection import LanguageDetection
+from service.models.routes.routing import RoutingTable
+from service.router.connection import Asked, BytesBody
+from service.router.directory import Directory, Known, directory_of, offers_of
+from service.router.groups import ConnectError, Group, LostError
+from service.router.metrics import RouterMetrics
+from service.router.pool import Pool
+
+_LOGGER = logging.getLogger("dragoman.router")
+
+INTERVAL_SECONDS = 2.0
+"""Between two looks at a group: a reload is known everywhere within it."""
+_LOOK_SECONDS = 5.0
+_MAX_BYTES = 32 * 2**20
+
+
+class Watch:
+    """Groups, as they answered last.
+
+    Args:
+        groups: In order.
+        pools: Of each, by name, for requests; this has connections of its own.
+        pivot: Language between two hops, as the groups have it.
+        detection: Told which languages there are.
+        metrics: Told which groups answer.
+
+    Attributes:
+        directory: What is known now.
+        pools: As they were passed in.
+    """
+
+    def __init__(
+        self,
+        groups: Sequence[Group],
+        pools: dict[str, Pool],
+        *,
+        pivot: str | None,
+        detection: LanguageDetection,
+        metrics: RouterMetrics,
+    ) -> None:
+        self.pools = pools
+        self._pivot = pivot
+        self._detection = detection
+        self._metrics = metrics
+        self._known = {group.name: Known(name=group.name) for group in groups}
+        self._bodies: dict[str, bytes] = {}
+        self._wake = asyncio.Event()
+        self._askers = {group.name: Pool(group, seconds=_LOOK_SECONDS) for group in groups}
+        self.directory = directory_of(tuple(self._known.values()), pivot=pivot)
+
+    def __repr__(self) -> str:
+        return f"<Watch {len(self.directory.up)} of {len(self._known)} groups>"
+
+    async def run(self) -> None:
+        """Look at all groups side by side until cancelled."""
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for name in self._known:
+                    tasks.create_task(self._follow(name), name=f"watch of {name}")
+        finally:
+            for pool in self._askers.values():
+                pool.close()
+
+    def missed(self, name: str, reason: str) -> None:
+        """Note that a request did not reach a group; the next look says whether that is over."""
+        self._note(replace(self._known[name], problem=reason))
+
+    def hurry(self) -> None:
+        """Look at all groups now."""
+        self._wake.set()
+
+    async def look(self, name: str) -> None:
+        """Ask one group what it translates."""
+        try:
+            answer = await self._askers[name].ask(_LIST)
+            body = await answer.read(max_bytes=_MAX_BYTES)
+            if answer.status == 200:
+                await self._take(name, body)
+            else:
+                problem = f"it answers with status {answer.status}"
+                self._note(replace(self._known[name], problem=problem))
+        except (ConnectError, LostError, ValueError) as error:
+            self._note(replace(self._known[name], problem=str(error)))
+
+    async def _follow(self, name: str) -> None:
+        while True:
+            try:
+                await self.look(name)
+            except Exception:
+                _LOGGER.exception("look_failed")
+            await self._pause()
+
+    async def _pause(self) -> None:
+        """Wait until the next look, or until somebody wants one."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(INTERVAL_SECONDS):
+                await self._wake.wait()
+        self._wake.clear()
+
+    async def _take(self, name: str, body: bytes) -> None:
+        """Keep what a group translates; nothing is made anew where it said so before."""
+        if body != self._bodies.get(name):
+            offers = await asyncio.to_thread(offers_of, body)
+            table = await asyncio.to_thread(RoutingTable, offers, pivot=self._pivot)
+            self._bodies[name] = body
+            known = Known(name=name, offers=offers, table=table, was_heard=True)
+            fields = {
+                "group": name,
+                "checkpoints": len(offers),
+                "languages": len(table.all.languages),
+            }
+            _LOGGER.info("group_learnt", extra={"fields": fields})
+            await self._note_languages(known)
+        else:
+            self._note(replace(self._known[name], problem=""))
+
+    async def _note_languages(self, known: Known) -> None:
+        others = self._known | {known.name: known}
+        directory = directory_of(tuple(others.values()), pivot=self._pivot)
+        if self._detection.is_on and directory.languages != self.directory.languages:
+            await asyncio.to_thread(self._detection.read_statistics, directory.languages)
+        self._note(known)
+
+    def _note(self, known: Known) -> None:
+        before = self._known[known.name]
+        self._known[known.name] = known
+        self._metrics.group_is(known.name, is_up=known.is_up)
+        if before == known:
+            return
+        if before.is_up and not known.is_up:
+            fields = {"group": known.name, "reason": known.problem}
+            _LOGGER.warning("group_unreachable", extra={"fields": fields})
+        elif known.is_up and not before.is_up:
+            _LOGGER.info("group_reached", extra={"fields": {"group": known.name}})
+        groups = tuple(self._known.values())
+        if before.offers == known.offers:
+            self.directory = Directory(groups=groups, table=self.directory.table)
+        else:
+            self.directory = directory_of(groups, pivot=self._pivot)
+
+
+_LIST = Asked(
+    method=b"GET",
+    target=b"/v1/models",
+    headers=((b"host", b"router"), (b"x-request-id", b"router-watch")),
+    body=BytesBody(),
+)

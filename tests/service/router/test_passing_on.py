@@ -1,0 +1,71 @@
+"""Which headers of a request go on to a group."""
+
+from ipaddress import ip_network
+from typing import Any
+
+import pytest
+from starlette.requests import Request
+
+from service.router.connection import BytesBody
+from service.router.passing_on import asked_of
+from service.telemetry.request_context import RequestContext, attach_context
+
+TRUSTED = (ip_network("10.0.0.0/8"),)
+
+
+def _asked(*headers: tuple[str, str], client: str | None = "192.0.2.1") -> dict[bytes, bytes]:
+    scope: dict[str, Any] = {
+        "type": "http",
+        "method": "POST",
+        "path": "/v2/a b",
+        "raw_path": b"/v2/a%20b",
+        "query_string": b"x=1",
+        "headers": [(name.encode(), value.encode()) for name, value in headers],
+        "client": None if client is None else (client, 1),
+    }
+    attach_context(scope, RequestContext(request_id="made"))
+    asked = asked_of(Request(scope), BytesBody(data=b"12345"), TRUSTED)
+    assert (asked.method, asked.target) == (b"POST", b"/v2/a%20b?x=1")
+    assert b"content-length: 5" in asked.head()
+    return dict(asked.headers)
+
+
+def test_a_key_a_host_and_a_type_go_on_and_what_is_of_the_connection_does_not() -> None:
+    passed = _asked(
+        ("host", "translate.example.org"),
+        ("authorization", "Bearer key"),
+        ("content-type", "application/json"),
+        ("content-length", "99"),
+        ("transfer-encoding", "chunked"),
+        ("connection", "keep-alive, X-Hop"),
+        ("x-hop", "1"),
+        ("expect", "100-continue"),
+        ("upgrade", "h2c"),
+        ("x-request-id", "not one of ours, so it was replaced"),
+    )
+    assert passed == {
+        b"host": b"translate.example.org",
+        b"authorization": b"Bearer key",
+        b"content-type": b"application/json",
+        b"x-request-id": b"made",
+        b"x-forwarded-for": b"192.0.2.1",
+    }
+
+
+@pytest.mark.parametrize(
+    ("client", "given", "told"),
+    [
+        ("192.0.2.1", "203.0.113.7", b"192.0.2.1"),  # nobody who is trusted says so
+        ("10.1.2.3", "203.0.113.7", b"203.0.113.7"),
+        ("10.1.2.3", "198.51.100.1, 203.0.113.7", b"203.0.113.7"),
+        ("10.1.2.3", "203.0.113.7, 10.9.9.9", b"203.0.113.7"),
+        ("10.1.2.3", "nonsense", b"10.1.2.3"),
+        ("2001:db8::1", "203.0.113.7", b"2001:db8::1"),
+    ],
+)
+def test_the_client_is_whom_trusted_proxies_name(client: str, given: str, told: bytes) -> None:
+    assert _asked(("x-forwarded-for", given), client=client)[b"x-forwarded-for"] == told
+
+
+def test_a_client_without_an_address_is_not_named() -> None:
+    assert b"x-forwarded-for" not in _asked(("x-forwarded-for", "203.0.113.7"), client=None)

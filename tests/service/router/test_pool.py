@@ -1,0 +1,247 @@
+"""When a request is sent once more, against real sockets whose other end says what is scripted."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+
+import pytest
+
+from service.router.connection import Asked, BytesBody
+from service.router.groups import ConnectError, Group, LostError
+from service.router.pool import MAX_AGE_SECONDS, MAX_IDLE_SECONDS, Pool
+
+OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
+LEAVES = b"the server is shutting down"
+REFUSAL = (
+    b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-length: %d\r\n\r\n%s"
+    % (len(LEAVES), LEAVES)
+)
+GET = Asked(method=b"GET", target=b"/", headers=((b"host", b"a"),), body=BytesBody())
+POST = Asked(
+    method=b"POST", target=b"/x?y=1", headers=((b"host", b"a"),), body=BytesBody(data=b"body")
+)
+
+
+async def _request(reader: asyncio.StreamReader) -> bytes:
+    """One request's head and body, as far as these tests send any."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    for line in head.split(b"\r\n"):
+        name, _, value = line.partition(b": ")
+        if name == b"content-length":
+            head += await reader.readexactly(int(value))
+    return head
+
+
+class _Server:
+    """A server that answers its requests, over all connections, by a list of scripts."""
+
+    def __init__(self, *answers: bytes | None) -> None:
+        self.answers = list(answers)
+        self.requests: list[bytes] = []
+        self.num_connections = 0
+        self.closed = asyncio.Event()
+        self.ends: list[asyncio.StreamWriter] = []
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.num_connections += 1
+        self.ends.append(writer)
+        try:
+            while True:
+                self.requests.append(await _request(reader))
+                answer = self.answers.pop(0)
+                if answer is None:
+                    return
+                writer.write(answer)
+                await writer.drain()
+                if b"connection: close" in answer:
+                    return
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+            self.closed.set()
+
+
+@asynccontextmanager
+async def _pool(
+    server: _Server, *, clock: Callable[[], float] = lambda: 0.0
+) -> AsyncIterator[Pool]:
+    listening = await asyncio.start_server(server.serve, "127.0.0.1", 0)
+    port = listening.sockets[0].getsockname()[1]
+    pool = Pool(Group(name="a", host="127.0.0.1", port=port), seconds=10.0, clock=clock)
+    try:
+        yield pool
+    finally:
+        pool.close()
+        await _closed(listening, server.ends)
+
+
+async def _closed(listening: asyncio.Server, ends: list[asyncio.StreamWriter]) -> None:
+    """Close a server with its connections; sockets of both ends are closed a turn later."""
+    listening.close()
+    for writer in ends:
+        writer.close()
+        with suppress(OSError):
+            await writer.wait_closed()
+    for _ in range(3):
+        await asyncio.sleep(0)
+
+
+async def _answer(pool: Pool, asked: Asked = POST) -> tuple[int, bytes]:
+    answer = await pool.ask(asked)
+    return answer.status, await answer.read(max_bytes=1000)
+
+
+def _run(work: Awaitable[None]) -> None:
+    async def bounded() -> None:
+        async with asyncio.timeout(30):
+            await work
+
+    asyncio.run(bounded())
+
+
+def test_a_connection_serves_one_request_after_another() -> None:
+    async def main() -> None:
+        server = _Server(OK, OK)
+        async with _pool(server) as pool:
+            assert await _answer(pool) == (200, b"ok")
+            assert await _answer(pool) == (200, b"ok")
+        assert server.num_connections == 1
+        head = b"POST /x?y=1 HTTP/1.1\r\nhost: a\r\ncontent-length: 4\r\n\r\nbody"
+        assert server.requests == [head, head]
+
+    _run(main())
+
+
+def test_a_connection_that_was_closed_while_it_rested_is_not_used() -> None:
+    async def main() -> None:
+        server = _Server(OK.replace(b"\r\n\r\n", b"\r\nx: connection: close\r\n\r\n"), OK)
+        async with _pool(server) as pool:
+            await _answer(pool)
+            await server.closed.wait()
+            await asyncio.sleep(0)  # its end is read
+            while pool._idle and pool._idle[0].is_open:  # noqa: ASYNC110  # nothing tells
+                await asyncio.sleep(0)
+            assert await _answer(pool) == (200, b"ok")
+        assert server.num_connections == 2
+        assert len(server.requests) == 2
+
+    _run(main())
+
+
+@pytest.mark.parametrize("seconds", [MAX_IDLE_SECONDS, MAX_AGE_SECONDS])
+def test_a_connection_that_rested_long_or_is_old_is_not_taken_again(seconds: float) -> None:
+    async def main() -> None:
+        now = 0.0
+        server = _Server(OK, OK, OK)
+        async with _pool(server, clock=lambda: now) as pool:
+            await _answer(pool)
+            await _answer(pool)
+            assert server.num_connections == 1
+            now = seconds * 1e6
+            await _answer(pool)
+            assert server.num_connections == 2
+
+    _run(main())
+
+
+def test_what_was_sent_and_not_answered_is_not_sent_again_unless_that_changes_nothing() -> None:
+    async def main() -> None:
+        server = _Server(OK, None, OK, None, OK)
+        async with _pool(server) as pool:
+            await _answer(pool)
+            with pytest.raises(LostError, match="closed the connection"):
+                await pool.ask(POST)
+            assert len(server.requests) == 2, "it may have been done"
+            await _answer(pool)
+            assert await _answer(pool, GET) == (200, b"ok")
+        assert [one.split()[0] for one in server.requests] == [b"POST"] * 3 + [b"GET"] * 2
+
+    _run(main())
+
+
+def test_what_a_leaving_server_refuses_is_asked_once_more_on_another_connection() -> None:
+    async def main() -> None:
+        server = _Server(REFUSAL, OK)
+        async with _pool(server) as pool:
+            assert await _answer(pool) == (200, b"ok")
+        assert server.num_connections == 2
+
+    _run(main())
+
+
+def test_another_refusal_is_passed_on_as_it_is_and_a_second_one_too() -> None:
+    async def main() -> None:
+        full = b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 4\r\n\r\nfull"
+        async with _pool(_Server(full)) as pool:
+            assert await _answer(pool) == (503, b"full")
+        async with _pool(_Server(REFUSAL, REFUSAL)) as pool:
+            assert await _answer(pool) == (503, LEAVES)
+
+    _run(main())
+
+
+def test_a_server_that_is_not_there_had_nothing_of_the_request() -> None:
+    async def main() -> None:
+        async with _pool(_Server()) as pool:
+            group = pool.group
+        gone = Pool(group, seconds=1.0)
+        with pytest.raises(ConnectError, match="refused"):
+            await gone.ask(POST)
+
+    _run(main())
+
+
+def test_an_answer_that_breaks_off_is_lost_and_its_connection_with_it() -> None:
+    async def main() -> None:
+        half = (
+            b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\nx: connection: close\r\n\r\n2\r\nok"
+        )
+        async with _pool(_Server(half, OK)) as pool:
+            answer = await pool.ask(GET)
+            assert answer.status == 200
+            with pytest.raises(LostError):
+                await answer.read(max_bytes=1000)
+            assert await _answer(pool) == (200, b"ok")
+
+    _run(main())
+
+
+def test_a_silent_server_and_one_that_speaks_no_http_are_lost() -> None:
+    async def main() -> None:
+        async with _pool(_Server(b"")) as pool:
+            silent = Pool(pool.group, seconds=0.05)
+            with pytest.raises(LostError, match=r"silent for 0\.05 seconds"):
+                await silent.ask(POST)
+            silent.close()
+        async with _pool(_Server(b"220 mail ready\r\n")) as pool:
+            with pytest.raises(LostError, match="no HTTP"):
+                await pool.ask(POST)
+
+    _run(main())
+
+
+def test_an_answer_that_comes_before_a_large_body_is_sent_is_the_answer() -> None:
+    async def main() -> None:
+        ends = []
+
+        async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            ends.append(writer)
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"HTTP/1.1 413 Too Large\r\ncontent-length: 2\r\n\r\nno")
+            await writer.drain()
+
+        listening = await asyncio.start_server(refuse, "127.0.0.1", 0)
+        port = listening.sockets[0].getsockname()[1]
+        pool = Pool(Group(name="a", host="127.0.0.1", port=port), seconds=10.0)
+        large = Asked(
+            method=b"POST",
+            target=b"/",
+            headers=((b"host", b"a"),),
+            body=BytesBody(data=bytes(64 * 2**20)),
+        )
+        assert await _answer(pool, large) == (413, b"no")
+        assert repr(pool) == "<Pool of a: 0 idle>", "what is left of the body is no request"
+        await _closed(listening, ends)
+
+    _run(main())
