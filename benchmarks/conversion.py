@@ -34,7 +34,7 @@ from transformers.utils import logging
 from benchmarks.machine import describe_command, describe_machine
 from model.checkpoint.manifest import TensorEntry
 from model.checkpoint.tensors.safetensors_file import opened_weight_file
-from support.huggingface_folders import m2m100_folder
+from support.huggingface_folders import filled, m2m100_folder, trained_spm
 
 ROOT = Path(__file__).resolve().parents[1]
 GIB = 2**30
@@ -42,6 +42,8 @@ MAX_SHARD_BYTES = GIB
 _VOCABULARY, _TINY_VOCABULARY = 256_206, 1000
 _LEAST_GIB = 0.6
 """The table of NLLB takes 0.49 GiB."""
+_NUM_NO_PIECES = 206
+"""Rows of NLLB's table that SentencePiece has no piece for: tags, the mask, what fills up."""
 _STORED_BYTES = 2
 _CHUNK = 2**22
 _PERIOD_SECONDS = 0.02
@@ -106,7 +108,8 @@ def network_shape(num_bytes: int, *, vocabulary: int = _VOCABULARY) -> dict[str,
 
 def write_network(folder: Path, shape: Mapping[str, Any]) -> int:
     """A folder as the hub has it, written tensor by tensor; the bytes of its weights."""
-    m2m100_folder(folder, kind="nllb")  # its tokenizer; the weights are written again
+    spm = filled(trained_spm(260, kind="bpe"), shape["vocab_size"] - _NUM_NO_PIECES)
+    m2m100_folder(folder, kind="nllb", spm=spm)  # its tokenizer; the weights are written again
     (folder / "model.safetensors").unlink()
     config = M2M100Config(scale_embedding=True, **shape)
     config.architectures = ["M2M100ForConditionalGeneration"]

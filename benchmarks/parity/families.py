@@ -2,9 +2,11 @@
 
 Owns nothing of what is measured. References write their folders with the generators of the tests
 (`support`), where every weight is drawn, norms and biases included; Marian's networks are the
-fixtures that Marian itself trained.
+fixtures that Marian itself trained. Vocabularies of released sizes are small ones, filled up with
+tokens that no text has and that searches may choose.
 """
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +14,8 @@ from typing import Any, Literal
 
 from support.ctranslate2_models import RandomSpec, random_directory
 from support.foreign_folders import MADLAD_SYMBOLS, trained_spm, write_fsmt, write_mbart, write_t5
-from support.huggingface_folders import m2m100_folder, marian_folder
+from support.huggingface_folders import filled, m2m100_folder, marian_folder
+from support.huggingface_folders import trained_spm as plain_spm
 from support.marian_oracle import FIXTURES
 from support.opennmt_checkpoints import converted_checkpoint, random_parts, saved
 
@@ -129,7 +132,11 @@ def _opus_base(folder: Path) -> Path:
 
 
 def _tc_big(folder: Path) -> Path:
-    return marian_folder(folder / "opus-mt-tc-big-en-de", languages=("en", "de"), **_TC_BIG)
+    """Of 58,101 tokens, most of them in both SentencePiece files, and padding."""
+    spms = filled(plain_spm(260), 57_900), filled(plain_spm(140), 57_900)
+    return marian_folder(
+        folder / "opus-mt-tc-big-en-de", languages=("en", "de"), spms=spms, **_TC_BIG
+    )
 
 
 def _m2m100(folder: Path) -> Path:
@@ -137,7 +144,8 @@ def _m2m100(folder: Path) -> Path:
 
 
 def _m2m100_418m(folder: Path) -> Path:
-    return m2m100_folder(folder / "m2m100", **_M2M100_418M)
+    spm = filled(plain_spm(260, kind="bpe"), 128_000)
+    return m2m100_folder(folder / "m2m100", spm=spm, **_M2M100_418M)
 
 
 def _nllb(folder: Path) -> Path:
@@ -145,11 +153,13 @@ def _nllb(folder: Path) -> Path:
 
 
 def _nllb_600m(folder: Path) -> Path:
-    return m2m100_folder(folder / "nllb", kind="nllb", **_NLLB_600M)
+    spm = filled(plain_spm(260, kind="bpe"), 256_000)
+    return m2m100_folder(folder / "nllb", kind="nllb", spm=spm, **_NLLB_600M)
 
 
 def _mbart_large(folder: Path) -> Path:
-    write_mbart(folder / "mbart-large-50", **_MBART_LARGE)
+    spm = filled(trained_spm(unk_id=0, bos_id=1, eos_id=2, pad_id=-1), 250_000)
+    write_mbart(folder / "mbart-large-50", spm=spm, **_MBART_LARGE)
     return folder / "mbart-large-50"
 
 
@@ -166,7 +176,7 @@ def _madlad(folder: Path) -> Path:
 
 def _madlad_3b(folder: Path) -> Path:
     spm = trained_spm(symbols=MADLAD_SYMBOLS, unk_id=0, bos_id=1, eos_id=2, pad_id=-1)
-    write_t5(folder / "madlad400", spm=spm, **_MADLAD_3B)
+    write_t5(folder / "madlad400", spm=filled(spm, 256_000), **_MADLAD_3B)
     return folder / "madlad400"
 
 
@@ -178,12 +188,17 @@ def _t5(folder: Path) -> Path:
 
 def _t5_base(folder: Path) -> Path:
     spm = trained_spm(pad_id=0, eos_id=1, unk_id=2, bos_id=-1)
-    write_t5(folder / "t5-base", spm=spm, head="tied", **_T5_BASE)
+    write_t5(folder / "t5-base", spm=filled(spm, 32_000), head="tied", **_T5_BASE)
     return folder / "t5-base"
 
 
 def _fsmt_wmt19(folder: Path) -> Path:
     write_fsmt(folder / "wmt19-en-de", is_joint=True, **_FSMT_WMT19)
+    for name in ("vocab-src.json", "vocab-tgt.json"):
+        path = folder / "wmt19-en-de" / name
+        table = json.loads(path.read_bytes())
+        rows = range(len(table), _FSMT_WMT19["src_vocab_size"])
+        path.write_text(json.dumps(table | {f"filler{row}": row for row in rows}), encoding="utf-8")
     return folder / "wmt19-en-de"
 
 
@@ -242,5 +257,5 @@ FULL: Sequence[Family] = (
     Family(name="MADLAD-400 3B, 2 + 2", reference="transformers", write=_madlad_3b),
     Family(name="FSMT WMT19", reference="transformers", write=_fsmt_wmt19),
 )
-"""Layers, widths, heads and rows of released networks (of MADLAD-400 two layers a stack of its 32);
-the tokenizers stay small."""
+"""Layers, widths, heads and rows of released networks; of MADLAD-400 two layers a stack of its 32,
+and of OPUS-MT base a small vocabulary."""

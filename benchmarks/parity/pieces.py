@@ -60,7 +60,7 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--so-far",
         action="store_true",
-        help="judge the batches that are done; short lines go first",
+        help="ask no more: judge what the reference has answered; short lines go first",
     )
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
     arguments = parser.parse_args(words)
@@ -100,6 +100,12 @@ class Work:
         self._folder.mkdir(parents=True, exist_ok=True)
         self._check_same()
         return self._prepare() and self._ask() and self._compare()
+
+    def compare_answered(self) -> bool:
+        """Compare batches that have answers; False if there are none, or there was no time."""
+        self._check_same()
+        has_answers = any(self._folder.glob("*.answers"))
+        return self._compare() if has_answers else any(self._folder.glob("*.figures.json"))
 
     def figures(self) -> Figures:
         """Of all batches that are done."""
@@ -179,7 +185,12 @@ class Work:
         return True
 
     def _compare(self) -> bool:
-        left = self._left(self._samples()[1], "figures.json")
+        """Compare every batch that has answers."""
+        left = [
+            (number, sample)
+            for number, sample in self._left(self._samples()[1], "figures.json")
+            if (self._folder / f"{number:04}.answers").exists()
+        ]
         if not left:
             return True
         if not self._has_time():
@@ -227,7 +238,8 @@ def main(words: Sequence[str]) -> int:
         max_target=arguments.max_target,
         has_time=lambda: limit is None or time.monotonic() - clock < limit,
     )
-    if not arguments.so_far and not work.go_on():
+    is_done = work.compare_answered() if arguments.so_far else work.go_on()
+    if not is_done:
         print(f"{family.name}: there is more to do; the same command goes on")
         return MORE_TO_DO
     figures = work.figures()

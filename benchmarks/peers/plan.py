@@ -117,7 +117,7 @@ class Plan:
                 shape=shape,
                 has_marian=False,
                 num_file_sentences=40,
-                max_rounds=2,
+                max_rounds=3,
                 budget_seconds=60.0,
             )
             for shape in ("t5-base", "fsmt-wmt19", "m2m100-418m", "mbart-50")

@@ -67,15 +67,25 @@ def test_a_folder_of_other_lines_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("_small_batches")
-def test_what_is_done_so_far_can_be_judged(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(("num_looks", "num_sentences"), [(5, 4), (8, 5)])
+def test_what_is_answered_so_far_can_be_judged(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    num_looks: int,
+    num_sentences: int,
 ) -> None:
-    assert not work(tmp_path / "work", iter([True] * 8)).go_on()
-    words = [NAME, str(tmp_path / "work"), "--so-far", "--results", str(tmp_path / "results")]
+    monkeypatch.setattr(pieces, "read_lines", lambda _data, _count: LINES)
+    folder = tmp_path / "work"
+    words = [NAME, str(folder), "--so-far", "--results", str(tmp_path / "results")]
+    words += ["--max-target", str(MAX_TARGET)]
+    assert not work(folder, iter([True] * 2)).go_on()
+    assert main(words) == MORE_TO_DO, "nothing is answered"
+    assert not work(folder, iter([True] * num_looks)).go_on()
     assert main(words) == 0
     (path,) = (tmp_path / "results").iterdir()
     (row,) = json.loads(path.read_text(encoding="utf-8"))["rows"]
-    assert 0 < row["num_sentences"] < len(LINES)
+    assert row["num_sentences"] == num_sentences
     assert NAME in capsys.readouterr().out
 
 

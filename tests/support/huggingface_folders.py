@@ -58,6 +58,18 @@ def trained_spm(size: int, *, is_chinese: bool = False, kind: str = "unigram") -
     return output.getvalue()
 
 
+def filled(spm: bytes, size: int) -> bytes:
+    """The same file with pieces of type "unused" behind it, which no text has, up to `size`."""
+    fillers = (f"filler{number}".encode() for number in range(len(pieces_of(spm)), size))
+    return spm + b"".join(_unused_piece(name) for name in fillers)
+
+
+def _unused_piece(name: bytes) -> bytes:
+    """A message of a file's field 1, and within it text (1), a score of 0 (2) and type 5 (3)."""
+    content = b"\x0a" + bytes([len(name)]) + name + b"\x15" + bytes(4) + b"\x18\x05"
+    return b"\x0a" + bytes([len(content)]) + content
+
+
 def pieces_of(spm: bytes) -> list[str]:
     """All pieces, in order."""
     processor = sentencepiece.SentencePieceProcessor(model_proto=spm)

@@ -4,12 +4,13 @@ Owns what its config.json means, its vocabularies and merges, and where its tens
 are `model.exchange.imports.huggingface.bart`', its text `model.text.subwords.moses`'.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from model.checkpoint.weights import TokenizerParts
 from model.config import Activation, LengthLimits, ModelConfig, SpecialTokens
 from model.errors import ConfigError, shown
+from model.exchange.imports.completeness import unfilled
 from model.exchange.imports.huggingface.bart import (
     DECODER_TABLE,
     ENCODER_TABLE,
@@ -66,6 +67,8 @@ class FsmtImporter:
         pair = _pair(folder, rules, options)
         weights = opened_weights(folder)
         network = _network(folder, weights, is_joint=tables[0] == tables[1])
+        if network is not None:
+            _check_sizes(folder, tables, network)
         network, tensors = checked_tensors(folder, weights, network, _tensors)
         assert rules is not None
         assert pair is not None
@@ -97,6 +100,16 @@ def _vocabulary(folder: HuggingFaceFolder, name: str) -> dict[str, int]:
             if table.get(piece) != index
         ]
     return table
+
+
+def _check_sizes(
+    folder: HuggingFaceFolder, tables: Sequence[Mapping[str, int]], network: ModelConfig
+) -> None:
+    """Tables that are there must fill the network's; what is beyond it is told with the ids."""
+    names = (SOURCE_VOCABULARY, TARGET_VOCABULARY)
+    sizes = (network.vocab_size, network.output_size)
+    for name, table, size in zip(names, tables, sizes, strict=True):
+        folder.problems += unfilled(name, len(table), size) if table else ()
 
 
 def _merges(folder: HuggingFaceFolder) -> bytes:

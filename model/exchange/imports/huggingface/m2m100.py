@@ -12,6 +12,7 @@ from pathlib import Path
 from model.checkpoint.weights import TokenizerParts
 from model.config import ModelConfig
 from model.errors import ForeignModelError
+from model.exchange.imports.completeness import unfilled
 from model.exchange.imports.huggingface.bart import (
     bart_layers,
     bart_limits,
@@ -30,6 +31,7 @@ from model.text.languages.tags import Language, LanguagePair
 from model.text.subwords.pieces import PieceModel
 
 SPM_FILE = "sentencepiece.bpe.model"
+_TABLE_FILE = "vocab.json"
 _M2M100_CODES = (
     "af am ar ast az ba be bg bn br bs ca ceb cs cy da de el en es et fa ff fi fr fy ga gd gl gu ha"
     " he hi hr ht hu hy id ig ilo is it ja jv ka kk km kn ko lb lg ln lo lt lv mg mk ml mn mr ms my"
@@ -48,11 +50,13 @@ class _Vocabulary:
 
     Attributes:
         family: For people.
+        file: Where it is.
         table: Piece → id, tags among them.
         languages: Those that it has tags for.
     """
 
     family: str
+    file: str
     table: Mapping[str, int]
     languages: tuple[Language, ...]
 
@@ -78,6 +82,9 @@ class HuggingFaceM2M100:
         found = _network(folder)
         spm, pieces = folder.pieces(SPM_FILE)
         vocabulary = _vocabulary(folder, pieces)
+        if found is not None and "</s>" in vocabulary.table:  # else tags alone could be read
+            size = found[0].vocab_size
+            folder.problems += unfilled(vocabulary.file, len(vocabulary.table), size)
         languages, pairs, problems = chosen_directions(
             vocabulary.languages, options.pairs, name=folder.name
         )
@@ -142,7 +149,7 @@ def _vocabulary(folder: HuggingFaceFolder, pieces: PieceModel | None) -> _Vocabu
     if folder.tokenizer.get("language_codes") == "wmt21":
         return _tagged_pieces(folder, _WMT21_CODES, FAMILIES["m2m100"], title="WMT21")
     if not kind.startswith("M2M100"):
-        if not folder.has("vocab.json"):
+        if not folder.has(_TABLE_FILE):
             return _nllb(folder, pieces)
         if folder.has("tokenization_small100.py") or "small100" in folder.name.lower():
             return _tagged_pieces(folder, _M2M100_CODES, FAMILIES["small100"])
@@ -153,10 +160,15 @@ def _tagged_pieces(
     folder: HuggingFaceFolder, codes: str, family: TokenFamily, *, title: str | None = None
 ) -> _Vocabulary:
     """A table in vocab.json, and a tag a language behind it, in the order of the codes."""
-    table = dict(folder.vocabulary("vocab.json"))
+    table = dict(folder.vocabulary(_TABLE_FILE))
     size, tags = len(table), [code_piece(code) for code in codes.split()]
     table |= {piece: size + number for number, piece in enumerate(tags)}
-    return _Vocabulary(family=title or family.title, table=table, languages=family.languages(tags))
+    return _Vocabulary(
+        family=title or family.title,
+        file=_TABLE_FILE,
+        table=table,
+        languages=family.languages(tags),
+    )
 
 
 def code_piece(code: str) -> str:
@@ -167,14 +179,15 @@ def code_piece(code: str) -> str:
 def _nllb(folder: HuggingFaceFolder, pieces: PieceModel | None) -> _Vocabulary:
     """SentencePiece's numbering and one, then the codes of FLORES-200, then the mask."""
     if pieces is None:
-        return _Vocabulary(family="NLLB", table={}, languages=())
+        return _Vocabulary(family="NLLB", file=SPM_FILE, table={}, languages=())
     table = nllb_pieces(pieces)
     first = len(pieces) + 1
     table |= _stated_codes(folder) or {
         code: first + number for number, code in enumerate(FLORES_CODES)
     }
     family = FAMILIES["nllb"]
-    return _Vocabulary(family=family.title, table=table, languages=family.languages(table))
+    languages = family.languages(table)
+    return _Vocabulary(family=family.title, file=SPM_FILE, table=table, languages=languages)
 
 
 def nllb_pieces(pieces: PieceModel) -> dict[str, int]:

@@ -14,6 +14,7 @@ import torch
 
 from model.checkpoint.weights import TokenizerParts
 from model.config import ModelConfig
+from model.exchange.imports.completeness import unfilled
 from model.exchange.imports.huggingface.bart import (
     bart_layers,
     bart_limits,
@@ -65,6 +66,8 @@ class HuggingFaceMarian:
         tokenizer, vocabulary, target = _tokenizer(folder)
         tokens = bart_tokens(folder, unk_id=vocabulary.get("<unk>", 0))
         _check_specials(folder, tokens.eos_id, vocabulary, target)
+        if found is not None:
+            _check_sizes(folder, found[0], vocabulary, target)
         pairs = _pairs(folder, sorted(vocabulary, key=vocabulary.__getitem__), options)
         limits = bart_limits(folder)
         network, tensors = complete(folder, found)
@@ -166,6 +169,19 @@ def _check_specials(
             folder.problems.append(
                 f"{name} has </s> as {table['</s>']}, config.json has eos_token_id {eos_id}"
             )
+
+
+def _check_sizes(
+    folder: HuggingFaceFolder,
+    network: ModelConfig,
+    source: Mapping[str, int],
+    target: Mapping[str, int],
+) -> None:
+    """Tables that are there must fill the network's; what is beyond it is told with the ids."""
+    if source:
+        folder.problems += unfilled("vocab.json", len(source), network.vocab_size)
+    if target and target is not source:
+        folder.problems += unfilled("target_vocab.json", len(target), network.output_size)
 
 
 def _pairs(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from model.checkpoint.weights import TokenizerParts
 from model.config import Activation, LengthLimits, ModelConfig, SpecialTokens
+from model.exchange.imports.completeness import unfilled
 from model.exchange.imports.huggingface.bart import (
     DECODER_TABLE,
     ENCODER_TABLE,
@@ -137,6 +138,7 @@ def _check_vocabulary(folder: HuggingFaceFolder, num_pieces: int) -> None:
             f"config.json: vocab_size is {rows}; {num_pieces} pieces and {len(MBART_CODES)}"
             f" language tags need {tags + len(MBART_CODES)}"
         )
+    folder.problems += unfilled(f"{SPM_FILE} with its tags", tags + len(MBART_CODES), rows)
 
 
 def _directions(

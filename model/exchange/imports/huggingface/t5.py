@@ -11,6 +11,7 @@ from model.checkpoint.files.verification import MAX_VOCABULARY_BYTES
 from model.checkpoint.weights import TokenizerParts
 from model.config import Activation, LengthLimits, ModelConfig, SpecialTokens
 from model.errors import shown
+from model.exchange.imports.completeness import unfilled
 from model.exchange.imports.huggingface.folder import (
     MAX_TRAINED_LENGTH,
     HuggingFaceFolder,
@@ -80,10 +81,8 @@ class T5Importer:
         added = _added_pieces(folder)
         asked = prompted_directions(pieces, options.pairs, added=added)
         folder.problems += asked.problems
-        if pieces is not None and network is not None and len(pieces) > network.vocab_size:
-            folder.problems.append(
-                f"{spm_file} has {len(pieces)} pieces; vocab_size is {network.vocab_size}"
-            )
+        if pieces is not None and network is not None:
+            _check_size(folder, spm_file, len(pieces), network.vocab_size)
         network, tensors = checked_tensors(folder, weights, network, _tensors)
         assert pieces is not None
         return whole_model(
@@ -101,6 +100,12 @@ class T5Importer:
             notes=(_HALF_PRECISION, *asked.notes),
             languages=asked.languages,
         )
+
+
+def _check_size(folder: HuggingFaceFolder, name: str, num_pieces: int, num_rows: int) -> None:
+    if num_pieces > num_rows:
+        folder.problems.append(f"{name} has {num_pieces} pieces; vocab_size is {num_rows}")
+    folder.problems += unfilled(name, num_pieces, num_rows)
 
 
 def _added_pieces(folder: HuggingFaceFolder) -> set[str] | None:

@@ -12,7 +12,7 @@ from model.checkpoint.manifest import Licence
 from model.checkpoint.weights import TokenizerParts
 from model.config import LengthLimits, SpecialTokens
 from model.errors import ConfigError, ForeignModelError
-from model.exchange.imports.completeness import unread
+from model.exchange.imports.completeness import unfilled, unread
 from model.exchange.imports.imported import ImportedModel
 from model.exchange.imports.marian.bin import is_bin, open_bin
 from model.exchange.imports.marian.files import MarianFile, read_small
@@ -32,9 +32,6 @@ _ALPHAS_NOTE = (
     "The file's multipliers of activations are not used: activations are quantised with a scale"
     " for each row, which is finer."
 )
-_FEW_ROWS, _FEW_OF = 256, 50
-"""Rows without a token that a network may have: so many, or one of so many. Marian makes as many
-rows as its vocabulary has tokens; only tools that came after it fill up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,15 +204,11 @@ def _size_problems(network: MarianNetwork, vocabularies: list[MarianVocabulary])
     sizes = {"source": network.source_size, "target": network.target_size}
     problems = []
     for (side, size), vocabulary in zip(sizes.items(), vocabularies, strict=True):
-        ids = set(vocabulary.table.values())
+        ids, name = set(vocabulary.table.values()), f"the {side} vocabulary {vocabulary.path.name}"
         if max(ids) >= size:
-            told = f"has id {max(ids)}"
-        elif size - len(ids) > max(_FEW_ROWS, size // _FEW_OF):
-            told = f"has {len(ids)} tokens"
+            problems.append(f"{name} has id {max(ids)}; the network has {size} rows")
         else:
-            continue
-        name = vocabulary.path.name
-        problems.append(f"the {side} vocabulary {name} {told}; the network has {size} rows")
+            problems += unfilled(name, len(ids), size)
     return problems
 
 

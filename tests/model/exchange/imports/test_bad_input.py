@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from safetensors.torch import load_file, save_file
+from torch.nn.functional import pad
 
 from model.errors import ForeignModelError
 from model.exchange.imports.convert import convert
@@ -92,6 +93,25 @@ def _copied(source: Path, target: Path) -> Path:
     return target
 
 
+def num_rows(source: Path) -> int:
+    """Of the larger one of its tables."""
+    return max(len(value) for value in load_file(source / "model.safetensors").values())
+
+
+def with_rows(source: Path, wanted: int) -> None:
+    """Give the tables of a network as many rows, and its config.json says so."""
+    weights = load_file(source / "model.safetensors")
+    for name, value in weights.items():
+        if any(part in name for part in ("embed_tokens", "shared", "lm_head", "output_proj")):
+            weights[name] = pad(value, (0, 0, 0, wanted - len(value))).contiguous()
+        elif name == "final_logits_bias":
+            weights[name] = pad(value, (0, wanted - value.shape[1])).contiguous()
+    save_file(weights, source / "model.safetensors")
+    config = json.loads((source / "config.json").read_text())
+    sizes = {"vocab_size", "decoder_vocab_size", "src_vocab_size", "tgt_vocab_size"} & {*config}
+    change_json(source / "config.json", **dict.fromkeys(sizes, wanted))
+
+
 def problems_of(source: Path, folder: Path, *pairs: tuple[str, str]) -> str:
     """All problems of a conversion, of which nothing is left."""
     before = sorted(folder.rglob("*"))
@@ -118,23 +138,39 @@ def test_a_network_with_fewer_rows_than_its_vocabulary_is_refused(
 ) -> None:
     """The tokenizer of another model: its last ids have no row."""
     source = write(tmp_path)
-    weights = load_file(source / "model.safetensors")
-    sizes = {
-        name
-        for name in ("vocab_size", "decoder_vocab_size", "src_vocab_size")
-        if name in (json.loads((source / "config.json").read_text()))
-    } | ({"tgt_vocab_size"} if write is fsmt else set())
-    rows = max(len(value) for value in weights.values())
-    few = rows // 2
-    cut = {
-        name: (value[:few] if value.dim() == 2 and len(value) == rows else value).contiguous()
-        for name, value in weights.items()
-    }
-    if "final_logits_bias" in cut:
-        cut["final_logits_bias"] = cut["final_logits_bias"][:, :few].contiguous()
-    save_file(cut, source / "model.safetensors")
-    change_json(source / "config.json", **dict.fromkeys(sizes, few))
+    few = num_rows(source) // 2
+    with_rows(source, few)
     assert str(few) in problems_of(source, tmp_path)
+
+
+@pytest.mark.parametrize("write", [marian, m2m100, small100, nllb, mbart, madlad, fsmt])
+def test_a_network_with_many_more_rows_than_its_vocabulary_is_refused(
+    tmp_path: Path, write: Write
+) -> None:
+    """The tokenizer of a smaller model, whose ids all have a row."""
+    source = write(tmp_path)
+    many = num_rows(source) + 300
+    with_rows(source, many)
+    assert f"tokens; the network has {many} rows" in problems_of(source, tmp_path)
+
+
+@pytest.mark.parametrize("write", [marian, m2m100, small100, nllb, mbart, madlad, fsmt])
+def test_a_network_may_have_a_few_rows_that_no_token_has(tmp_path: Path, write: Write) -> None:
+    """As tables that were filled up to a multiple of 128."""
+    source = write(tmp_path)
+    some = -(-num_rows(source) // 128) * 128
+    with_rows(source, some)
+    options = ImportOptions(pairs=(("en", "de"),))
+    manifest = convert(source, tmp_path / "out", importers=IMPORTERS, options=options)
+    assert manifest.network.vocab_size == some
+    assert some - 1 in manifest.tokens.suppressed_ids
+
+
+def test_marians_rows_that_no_token_has_are_few_too(tmp_path: Path) -> None:
+    source = marians_own(tmp_path)
+    (source / "vocab.ende.spm").write_bytes(chinese_spm(140, is_chinese=True))
+    told = problems_of(source, tmp_path)
+    assert "vocab.ende.spm has 140 tokens; the network has 425 rows" in told
 
 
 @pytest.mark.parametrize("write", [marian, m2m100, nllb, mbart, madlad, fsmt])
