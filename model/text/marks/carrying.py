@@ -18,15 +18,16 @@ from dataclasses import dataclass, replace
 
 from model.text.languages.scripts import is_one_word
 from model.text.marks.casing import Casing, lowered, raised
-from model.text.marks.finding import LOOSE_KINDS, Kind, Mark
+from model.text.marks.finding import LOOSE_KINDS, Mark
 from model.text.marks.inline_codes import LOOSE_CODES, OPENING_CODES, is_loose, partners
+from model.text.marks.patterns import Kind
 from model.text.marks.placing import placed_marks
 
 _ORDERED = re.compile(r"%[#0+-]{0,3}\d{0,3}(?:\.\d{1,3})?[A-Za-z@]{1,3}|\{\}")
 # Placeholders that a number is filled into, around which a sentence has plurals.
 _COUNTED = re.compile(r"%(?:\d\$)?\d?l{0,2}[diu]|\{(?:n|count|total|num\w*)\}")
-_OPENING = re.compile(rf"<[^/][^>]*[^/]>|<\w>|!?\[|{OPENING_CODES}")
-_TAG_OR_MARKUP = re.compile(rf"[<&*_~!\[\]]|{LOOSE_CODES}")
+_OPENING = re.compile(rf"<[^/][^>]*[^/]>|<\w>|!?\[(?![/^])|{OPENING_CODES}")
+_TAG_OR_MARKUP = re.compile(rf"[<&*_~!\[\]{{']|{LOOSE_CODES}")
 _MAX_LOOSE = 32
 _JOINERS = frozenset("/:-=&,.|x@")
 _CLOSING = ".,;:!?)]}»”’。，、；：！？）】」』"
