@@ -19,6 +19,7 @@ from model.text.marks.patterns import (
     LEAD,
     MARK,
     NUMBER,
+    NUMBERED,
     PATTERNS,
     TABLE_LINE,
     Kind,
@@ -164,6 +165,9 @@ def _inline(text: str, start: int, end: int) -> Iterator[Mark]:
 def _edges(text: str, start: int, end: int) -> Iterator[Mark]:
     """What lines begin with, and what divides the lines of tables."""
     for lead in LEAD.finditer(text, start, end):
+        yield Mark(start=lead.start(), end=lead.end(), kind="lead")
+    numbered = list(NUMBERED.finditer(text, start, end))
+    for lead in numbered if len(numbered) > 1 else ():
         yield Mark(start=lead.start(), end=lead.end(), kind="lead")
     for line in TABLE_LINE.finditer(text, start, end):
         for cell in CELL.finditer(text, line.start(), line.end()):

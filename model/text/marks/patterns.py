@@ -109,6 +109,8 @@ PATTERNS: tuple[tuple[Kind, str], ...] = (
     (
         "code",
         (
+            # {"title": "…", "count": 3}
+            r"\{\s?\"[\w.$-]{1,60}\"\s?:[^{}\n]{1,400}+\}|"
             # $E = mc^2$
             r"(?a:(?<![\w$\\]))\$(?=[^\s${])(?=[^$\n]{0,200}[\\^_={])[^$\n]{1,200}(?<!\s)\$(?a:(?![\w${]))"
             # v1.2.3-rc.1, 550e8400-e29b-41d4-a716-446655440000
@@ -181,7 +183,7 @@ PATTERNS: tuple[tuple[Kind, str], ...] = (
     (
         "path",
         (
-            r"(?<!\w)HK(?:EY_[A-Z_]{4,20}|LM|CU|CR|U)\b(?:\\[^\s\"'`<>|?*,;()\\]{1,60}+){0,12}+"
+            r"(?<!\w)HK(?:EY_[A-Z_]{4,20}|LM|CU|CR|U)\b(?:\\[^\s\"'`<>|?*,;()\\]{1,60}+){1,12}+"
             rf"|(?<![A-Za-z0-9])[A-Za-z]:\\[^\s\"'`<>|?*,;()]*+|\\\\{_NAME}\\[^\s\"'`<>|?*,;()]++"
             r"|(?a:(?<![\w/.~<>)\]-]))(?:~|\.{1,2})?/[A-Za-z0-9\u00c0-\u024f_@+~{][A-Za-z0-9\u00c0-\u024f_.@+~{}*-]*+"
             r"(?:/[A-Za-z0-9\u00c0-\u024f_.@+~{}*-]++)*+/?"
@@ -231,7 +233,7 @@ PATTERNS: tuple[tuple[Kind, str], ...] = (
         "emoji",
         (
             r"(?a:(?<![\w:;.]))[:;]'?-?[)(DP|](?a:(?![\w()]))|(?a:(?<![\w:])):[+-]1:"
-            r"|(?a:(?<!\S))(?:</?3|xD{1,8}|XD{2,8}|\^_{0,3}\^)(?a:(?![^\s.,!?]))|¯\\_\(ツ\)_/¯"
+            r"|(?a:(?<!\S))(?:</?3|\^_{0,3}\^)(?a:(?![^\s.,!?]))|¯\\_\(ツ\)_/¯"
         ),
     ),
     ("emoji", _CONTROL),
@@ -242,15 +244,20 @@ MARK = re.compile(
 )
 # Whether there can be a mark at all: most texts have none, and this is all that they pay.
 HINT = re.compile(
-    r"[+{%$<&`@#\\*_~\[|]|[./](?<=\w.)\w|/(?<!\w/)[\w.]|[:;][\w/:)(|'-]"
-    r"|--[A-Za-z]|0[xX][0-9A-Fa-f]|-[0-9A-Fa-f]{4}-|(?m:^[ \t]*+[>\u2022\u2013-][ \t])"
-    rf"|''|[xX]D|HK[LCU]|(?:{_KEY})-|[¯^{_KEY_SIGNS}{_INVISIBLE}\u200b\u20e3\ufe0f\u231a-\u23ff\u2600-\u27bf\u2b1b-\u2b55"
-    r"\U0001f000-\U0001faff\U00100000-\U0010fffd]"
+    # what no mark begins with is passed over at a glance
+    r"(?=[^\w ,]|[_0])(?:"
+    r"[+{%$<&`@#\\*_~\[|]|[./](?<=\w.)\w|/(?<!\w/)[\w.]|[:;][\w/:)(|'-]|''"
+    r"|-(?:-[A-Za-z]|[0-9A-Fa-f]{4}-|[A-Z0-9](?a:(?!\w)))|0[xX][0-9A-Fa-f]"
+    rf"|[¯^{_KEY_SIGNS}{_INVISIBLE}\u200b\u20e3\ufe0f\u231a-\u23ff\u2600-\u27bf\u2b1b-\u2b55"
+    r"\U0001f000-\U0001faff\U00100000-\U0010fffd])"
+    r"|(?m:^[ \t]*+(?:(?:>{1,6}|[\u2022\u2013-])[ \t]|\d{1,3}[.)、]))"
 )
 LEAD = re.compile(
     r"^[ \t]*+(?:(?:#{1,6}|>{1,6}|[-+*\u2022\u2013])[ \t]++){1,4}(?:\[[ xX]\][ \t]++)?",
     re.MULTILINE,
 )
+# Of lists of two items and more: one line may begin with a date.
+NUMBERED = re.compile(r"^[ \t]*+\d{1,3}(?:[.)][ \t]++|、)(?=\S)", re.MULTILINE)
 TABLE_LINE = re.compile(r"^[ \t]*+\|[^\n]*+$", re.MULTILINE)
 CELL = re.compile(r"[ \t]*+\|[ \t|:-]*+")
 FENCE = re.compile(r"^[ \t]{0,12}(`{3,20}|~{3,20})[^`\n]*+$", re.MULTILINE)

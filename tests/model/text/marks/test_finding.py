@@ -64,6 +64,7 @@ def found(text: str) -> list[tuple[str, str]]:
         *((mark, "tag") for mark in ("{% if a > 1 %}", "{# no #}", "<% end %>", "[b]", "[/b]")),
         *((mark, "tag") for mark in ("[url=https://a.example/b]", "[^1]", "{\\an8}")),
         *((mark, "code") for mark in ("Ctrl-C", "⌘+C", "⌥⌘S", "v1.2.3-rc.1", "$E = mc^2$")),
+        ('{"title": "Good morning", "count": 3}', "code"),
         *((mark, "code") for mark in ("*.txt", "src/**/*.ts", "*.{js,ts}")),
         ("550e8400-e29b-41d4-a716-446655440000", "code"),
         (r"HKEY_LOCAL_MACHINE\Software\Example", "path"),
@@ -126,6 +127,12 @@ def test_lines_begin_with_leads_and_tables_have_cells() -> None:
     assert found(text)[1][0] == "- [x] "
 
 
+def test_lines_of_a_numbered_list_begin_with_leads_and_one_date_does_not() -> None:
+    assert found("1. Open it.\n 2) Close it.") == [("1. ", "lead"), (" 2) ", "lead")]
+    assert found("1、打开\n2、关闭") == [("1、", "lead"), ("2、", "lead")]
+    assert found("3. Oktober ist Feiertag.\nEr kam 1990.") == []
+
+
 def test_markup_is_found_around_words() -> None:
     text = "A **bold** _word_ and [a link](https://a.example/b_(c)), but 5 * 3 and snake_case."
     assert [mark for mark, kind in found(text) if kind == "markup"] == [
@@ -157,7 +164,7 @@ def test_codes_are_numbers_as_wholes_and_words_with_a_digit_are_none() -> None:
 
 
 def test_a_smile_is_an_emoji_where_it_ends_nothing() -> None:
-    for smile in (":)", ";-)", ":-D", ":'(", "<3", "xD", "^^", "^_^"):
+    for smile in (":)", ";-)", ":-D", ":'(", "<3", "^^", "^_^"):
         assert found(f"See you {smile} or not") == [(smile, "emoji")]
         assert (smile, "emoji") in found(f"or not {smile}")
     assert found("a list (of 2:) and f(x;) in C") == []
@@ -173,7 +180,7 @@ PIECES = st.lists(
         [
             *"{}%$<>`@#:/\\.*_~|[]()&;-=+ \n\tA1é中😀",
             *("http://", "{{", "www.", "&#", "::", "a.b", "0x", "Alt", "T08", "--", "sip:", "tel:"),
-            *("<%", "%}", "{%", "[b", "v1.", "xD", "^", "<3", "''", "HKLM", "⌘", "¯", "Ctrl-"),
+            *("<%", "%}", "{%", "[b", "v1.", "^", "<3", "''", "HKLM", "⌘", "¯", "Ctrl-"),
         ]
     ),
     max_size=40,
@@ -248,7 +255,7 @@ def test_no_pattern_can_try_again_without_bound() -> None:
             "*/",
             "a(",
         ),
-        *("v1.", "HKLM\\", "HKLM\\a", "<@", "[1:", "Ctrl-", "⌘", "[[", "[a][", "1a2b-"),
+        *("v1.", "HKLM\\", "HKLM\\a", "<@", "[1:", "Ctrl-", "⌘", "[[", "[a][", "1a2b-", '{"a": '),
     ],
 )
 def test_a_long_line_of_anything_is_read_once(part: str) -> None:
