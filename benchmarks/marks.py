@@ -1,17 +1,18 @@
 """`python -m benchmarks.marks DATA`: how marks come through the bundled networks, way by way.
 
-Takes real sentences of dev sets, as many of each corpus as there are, with a word or number that
-stands once in the source and once in its reference, puts a mark or a number in its place in both,
-and translates that in five ways: as it is; with stand-ins; with the mark left out and placed by the
-alignment; split around the mark; and as library and server do, which is stand-ins, others, and a
-split at last. Prints, for each direction and kind of mark, how many sentences kept theirs, how many
-kept them or were flagged, and chrF against the references, and writes
-benchmarks/results/marks-<time>.json. DATA holds `PAIR/dev/CORPUS.LANGUAGE`.
+Takes real sentences, corpora in turn: of all dev sets, and strings of interfaces out of two
+training corpora, as no dev set has any. Where a word or number stands once in the source and once
+in its reference a mark or a number takes its place in both; where there are too few such sentences,
+others have one before or behind them. They are translated in five ways: as they are; with
+stand-ins; with the mark left out and placed by the alignment; split around the mark; and as library
+and server do, which is stand-ins, others, and a split at last. Prints, for each direction by kind
+of mark and by corpus, how many sentences kept theirs, how many kept them or were flagged, and chrF
+against the references, and writes benchmarks/results/marks-<time>.json. DATA holds
+`PAIR/dev/CORPUS.LANGUAGE` and `PAIR/train/CORPUS.LANGUAGE.gz`.
 """
 
 import random
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
@@ -41,7 +42,24 @@ KINDS: Mapping[str, Sequence[str]] = {
     "number": ("3,500 kg", "12.75 %", "2026-03-14", "17:45", "48", "1.25 GB", "90 km/h"),
     "times": ("00:01.000 --> 00:04.000", "[12:30:05]", "01:02:03,450"),
 }
+BESIDE: Mapping[str, str] = {
+    "placeholder": "{mark}: {sentence}",
+    "address": "{sentence} ({mark})",
+    "path or code": "{mark}: {sentence}",
+    "tags around": "{mark}",
+    "emoji behind": "{mark}",
+    "number": "{sentence} ({mark})",
+    "times": "{mark} {sentence}",
+}
+"""Where the mark of a sentence stands that shares no word with its reference."""
+INTERFACES = ("aosp-apps", "thunderbird")
+ANY = "any"
+Corpus = list[tuple[str, str, str]]
+"""Sources, references, and the name of where they are from."""
 _WORD = re.compile(r"(?<![\w.@/-])(?:[A-Z][a-z]{2,}|\d{4,})(?![\w.@/-])")
+# In Chinese any word of Latin letters was copied.
+_CHINESE = re.compile("[\u3400-\u9fff]")
+_LATIN_WORD = re.compile(r"(?a:(?<![\w.@/-])(?:[A-Za-z]{3,}|\d{2,})(?![\w.@/-]))")
 _MAX_CHARACTERS = 140  # of the English side: so that any mark's bytes still fit
 
 
@@ -54,12 +72,14 @@ class Marked:
         kind: One of `KINDS`.
         source: It.
         reference: Its translation, with the same mark.
+        is_beside: The mark stands before or behind all of it.
     """
 
     corpus: str
     kind: str
     source: str
     reference: str
+    is_beside: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +92,15 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """What one way made of the sentences of one direction and kind.
+    """What one way made of the sentences of one direction and kind, or corpus.
 
     Attributes:
         pair: The direction.
-        kind: Of the marks.
+        kind: Of the marks, or "any".
+        corpus: Of the sentences, or "any".
         way: How they were carried.
         num_sentences: How many there were.
-        corpora: How many of them are of which corpus.
+        num_beside: How many of them have their mark before or behind the whole sentence.
         kept: Share of them with the same marks as their source.
         kept_or_flagged: Share of them that kept theirs or are flagged.
         chrf: Of all, against the references.
@@ -87,9 +108,10 @@ class Figures:
 
     pair: str
     kind: str
+    corpus: str
     way: str
     num_sentences: int
-    corpora: Mapping[str, int]
+    num_beside: int
     kept: float
     kept_or_flagged: float
     chrf: float
@@ -97,8 +119,8 @@ class Figures:
 
 def marked_sentences(
     pairs: Sequence[tuple[str, str, str]], *, english: int, limit: int
-) -> Iterator[Marked]:
-    """Sentences with a mark instead of, or around, a word that source and reference share.
+) -> list[Marked]:
+    """Sentences with a mark, those first where it takes a word's place, kinds in turn.
 
     Args:
         pairs: Sources, references and names of their corpora.
@@ -106,21 +128,46 @@ def marked_sentences(
         limit: How many sentences.
     """
     chance = random.Random(1)
-    kinds = list(KINDS)
-    number = 0
-    for *pair, corpus in pairs:
-        words = [w for w in _WORD.findall(pair[english]) if all(s.count(w) == 1 for s in pair)]
-        if not words or len(pair[english]) > _MAX_CHARACTERS or any(map(find_marks, pair)):
+    marked: list[Marked] = []
+    others: list[tuple[str, str, str]] = []
+    for pair in pairs:
+        sides = pair[:2]
+        if len(sides[english]) > _MAX_CHARACTERS or any(map(find_marks, sides)):
             continue
-        if number == limit:
-            return
-        kind = kinds[number % len(kinds)]
-        template, word = chance.choice(KINDS[kind]), chance.choice(words)
-        is_around = kind in ("tags around", "emoji behind")
-        mark = template.replace("{}", word) if is_around else template
-        source, reference = (side.replace(word, mark) for side in pair)
-        yield Marked(corpus=corpus, kind=kind, source=source, reference=reference)
-        number += 1
+        words = shared_words(sides[english], sides[1 - english])
+        if words and len(marked) < limit:
+            marked.append(_marked(pair, len(marked), chance, chance.choice(words)))
+        elif not words:
+            others.append(pair)
+    for pair in others[: limit - len(marked)]:
+        marked.append(_marked(pair, len(marked), chance))
+    return marked
+
+
+def shared_words(english: str, other: str) -> list[str]:
+    """Words and numbers that stand once in a sentence and once in its translation."""
+    word = _LATIN_WORD if _CHINESE.search(other) else _WORD
+    common = set(word.findall(english)) & set(word.findall(other))
+    return sorted(one for one in common if english.count(one) == other.count(one) == 1)
+
+
+def _marked(
+    pair: tuple[str, str, str], number: int, chance: random.Random, word: str | None = None
+) -> Marked:
+    """A sentence with the mark of its turn: in a word's place or around it, or beside it all."""
+    kind = list(KINDS)[number % len(KINDS)]
+    template = chance.choice(KINDS[kind])
+
+    def with_mark(sentence: str) -> str:
+        if word is not None:
+            return sentence.replace(word, template.replace("{}", word))
+        mark = template.replace("{}", sentence)
+        return BESIDE[kind].replace("{mark}", mark).replace("{sentence}", sentence)
+
+    source, reference, corpus = with_mark(pair[0]), with_mark(pair[1]), pair[2]
+    return Marked(
+        corpus=corpus, kind=kind, source=source, reference=reference, is_beside=word is None
+    )
 
 
 def is_kept(source: str, translation: str) -> bool:
@@ -228,9 +275,14 @@ def measure(directory: Path, data: Path, num_sentences: int) -> Iterator[Figures
     for pair in checkpoint.manifest.pairs:
         source, target = primary_language(pair.source), primary_language(pair.target)
         english = 0 if source == "en" else 1
-        folder = data / (f"en-{target}" if english == 0 else f"en-{source}") / "dev"
-        pairs = named_pairs(folder, source, target)
-        marked = list(marked_sentences(pairs, english=english, limit=num_sentences))
+        folder = data / (f"en-{target}" if english == 0 else f"en-{source}")
+        pairs = in_turn(
+            [
+                *dev_corpora(folder / "dev", source, target),
+                *interfaces(folder / "train", source, target),
+            ]
+        )
+        marked = marked_sentences(pairs, english=english, limit=num_sentences)
         ways = Ways(Translator(checkpoint), checkpoint.tokenizer, pair, SearchConfig())
         for way, translated in ways.each.items():
             yield from figures_of(f"{source}-{target}", way, marked, translated)
@@ -242,23 +294,37 @@ def figures_of(
     marked: Sequence[Marked],
     translated: Callable[[Sequence[str]], list[Outcome]],
 ) -> Iterator[Figures]:
-    """Figures of one way, kind by kind."""
-    outcomes = translated([one.source for one in marked])
+    """Figures of one way: kind by kind, then corpus by corpus."""
+    outcomes = list(zip(marked, translated([one.source for one in marked]), strict=True))
     for kind in KINDS:
-        own = [o for o in zip(marked, outcomes, strict=True) if o[0].kind == kind]
-        kept = [is_kept(one.source, outcome.text) for one, outcome in own]
-        told = [is_it or outcome.is_flagged for is_it, (_, outcome) in zip(kept, own, strict=True)]
-        references = [[one.reference for one, _ in own]]
-        yield Figures(
-            pair=pair,
-            kind=kind,
-            way=way,
-            num_sentences=len(own),
-            corpora=dict(Counter(one.corpus for one, _ in own)),
-            kept=round(sum(kept) / max(len(own), 1), 4),
-            kept_or_flagged=round(sum(told) / max(len(own), 1), 4),
-            chrf=round(corpus_chrf([outcome.text for _, outcome in own], references).score, 1),
-        )
+        yield _figures(pair, way, [o for o in outcomes if o[0].kind == kind], kind=kind)
+    for corpus in dict.fromkeys(one.corpus for one in marked):
+        own = [o for o in outcomes if o[0].corpus == corpus]
+        yield _figures(pair, way, own, corpus=corpus)
+
+
+def _figures(
+    pair: str,
+    way: str,
+    own: Sequence[tuple[Marked, Outcome]],
+    *,
+    kind: str = ANY,
+    corpus: str = ANY,
+) -> Figures:
+    kept = [is_kept(one.source, outcome.text) for one, outcome in own]
+    told = [is_it or outcome.is_flagged for is_it, (_, outcome) in zip(kept, own, strict=True)]
+    references = [[one.reference for one, _ in own]]
+    return Figures(
+        pair=pair,
+        kind=kind,
+        corpus=corpus,
+        way=way,
+        num_sentences=len(own),
+        num_beside=sum(one.is_beside for one, _ in own),
+        kept=round(sum(kept) / max(len(own), 1), 4),
+        kept_or_flagged=round(sum(told) / max(len(own), 1), 4),
+        chrf=round(corpus_chrf([outcome.text for _, outcome in own], references).score, 1),
+    )
 
 
 def dev_pairs(folder: Path, source: str, target: str) -> list[tuple[str, str]]:
@@ -268,27 +334,55 @@ def dev_pairs(folder: Path, source: str, target: str) -> list[tuple[str, str]]:
 
 def named_pairs(folder: Path, source: str, target: str) -> list[tuple[str, str, str]]:
     """Sources, references and corpora of a folder that has both languages, corpora in turn."""
-    corpora: list[list[tuple[str, str, str]]] = []
-    for path in sorted(folder.glob(f"*.{source}")):
-        other = path.with_suffix(f".{target}")
-        if other.exists():
-            lines = zip(read_lines(path), read_lines(other), strict=True)
-            corpora.append([(*pair, path.stem) for pair in lines])
-            random.Random(1).shuffle(corpora[-1])
+    return in_turn(dev_corpora(folder, source, target))
+
+
+def in_turn(corpora: Sequence[Corpus]) -> list[tuple[str, str, str]]:
+    """Sentences of several corpora, one of each after the other."""
     return [pair for turn in zip_longest(*corpora) for pair in turn if pair is not None]
+
+
+def dev_corpora(folder: Path, source: str, target: str) -> list[Corpus]:
+    """All corpora of a folder that have both languages, their sentences in some order."""
+    return [
+        _corpus(path, path.with_suffix(f".{target}"), path.stem)
+        for path in sorted(folder.glob(f"*.{source}"))
+        if path.with_suffix(f".{target}").exists()
+    ]
+
+
+def interfaces(folder: Path, source: str, target: str) -> list[Corpus]:
+    """Strings of interfaces, of a folder of training text."""
+    sides = [
+        (folder / f"{name}.{source}.gz", folder / f"{name}.{target}.gz", name)
+        for name in INTERFACES
+    ]
+    return [_corpus(*one) for one in sides if one[0].exists() and one[1].exists()]
+
+
+def _corpus(source: Path, target: Path, name: str) -> Corpus:
+    lines = zip(read_lines(source), read_lines(target), strict=True)
+    corpus = [(*pair, name) for pair in lines]
+    random.Random(1).shuffle(corpus)
+    return corpus
 
 
 def table(figures: Sequence[Figures]) -> str:
     """Shares of sentences that kept their marks, or did or are flagged, and chrF, in Markdown."""
     ways = list(dict.fromkeys(one.way for one in figures))
-    lines = [f"| direction, marks | {' | '.join(ways)} |", f"|---|{'---:|' * len(ways)}"]
-    for pair, kind in dict.fromkeys((one.pair, one.kind) for one in figures):
-        own = [one for one in figures if (one.pair, one.kind) == (pair, kind)]
+    head = f"| direction, marks or text, sentences | {' | '.join(ways)} |"
+    lines = [head, f"|---|{'---:|' * len(ways)}"]
+    for pair, what in dict.fromkeys((one.pair, _what(one)) for one in figures):
+        own = [one for one in figures if (one.pair, _what(one)) == (pair, what)]
         cells = [
             f"{100 * one.kept:.1f}% {100 * one.kept_or_flagged:.1f}% {one.chrf:.1f}" for one in own
         ]
-        lines.append(f"| {pair}, {kind} | {' | '.join(cells)} |")
+        lines.append(f"| {pair}, {what}, {own[0].num_sentences} | {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def _what(figures: Figures) -> str:
+    return figures.kind if figures.corpus == ANY else figures.corpus
 
 
 def main() -> None:

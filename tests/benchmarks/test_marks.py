@@ -1,13 +1,18 @@
+import gzip
 import json
 from dataclasses import asdict
+from pathlib import Path
 
 from benchmarks.marks import (
     KINDS,
     Figures,
     Outcome,
     figures_of,
+    in_turn,
+    interfaces,
     is_kept,
     marked_sentences,
+    shared_words,
     table,
 )
 
@@ -17,28 +22,53 @@ PAIRS = [
 
 
 def test_a_mark_stands_in_both_sides_and_every_kind_has_its_turn() -> None:
-    marked = list(marked_sentences(PAIRS, english=0, limit=9))
+    marked = marked_sentences(PAIRS, english=0, limit=9)
+    assert not any(one.is_beside for one in marked)
     assert [one.kind for one in marked] == [*KINDS, *list(KINDS)[:2]]
     assert all(is_kept(one.source, one.reference) for one in marked)
     assert not any(is_kept(one.source, "Gestern sah sie Katzen.") for one in marked)
 
 
-def test_what_has_marks_already_or_no_common_word_is_left_out() -> None:
-    pairs = [
-        ("Anna has a.txt", "Anna hat a.txt", "x"),
-        ("Anna sleeps", "Sie schläft", "x"),
-        PAIRS[0],
-    ]
-    assert len(list(marked_sentences(pairs, english=0, limit=9))) == 1
+def test_what_has_marks_already_is_left_out() -> None:
+    pairs = [("Anna has a.txt", "Anna hat a.txt", "x"), PAIRS[0]]
+    assert len(marked_sentences(pairs, english=0, limit=9)) == 1
+
+
+def test_sentences_without_a_common_word_have_their_marks_beside_them_and_come_last() -> None:
+    pairs = [(f"She sleeps {word}", f"Sie schläft {word[0]}", "x") for word in "abcdefg"]
+    marked = marked_sentences([*pairs, PAIRS[0]], english=0, limit=8)
+    assert [one.is_beside for one in marked] == [False, *[True] * 7]
+    assert all(is_kept(one.source, one.reference) for one in marked)
+    assert all("sleeps" in one.source and "schläft" in one.reference for one in marked[1:])
+
+
+def test_words_of_latin_letters_in_chinese_are_shared_and_those_of_german_are_not() -> None:
+    assert shared_words("Run kubectl with 16 pods", "用16个Pod运行kubectl") == ["16", "kubectl"]
+    assert shared_words("The man was in Rome", "Der man was Rome") == ["Rome"]
+    assert shared_words("a row", "row_number 行") == []
+
+
+def test_strings_of_interfaces_take_their_turn(tmp_path: Path) -> None:
+    for language, line in (("en", "Cancel"), ("de", "Abbrechen")):
+        for name, number in (("aosp-apps", 2), ("thunderbird", 1), ("wesnoth", 1)):
+            (tmp_path / f"{name}.{language}.gz").write_bytes(
+                gzip.compress(f"{line}\n".encode() * number)
+            )
+    pairs = in_turn(interfaces(tmp_path, "en", "de"))
+    assert [corpus for *_, corpus in pairs] == ["aosp-apps", "thunderbird", "aosp-apps"]
+    assert pairs[0][:2] == ("Cancel", "Abbrechen")
 
 
 def test_figures_can_be_written_down() -> None:
-    marked = list(marked_sentences(PAIRS, english=0, limit=9))
+    marked = marked_sentences(PAIRS, english=0, limit=9)
     figures = list(
         figures_of("en-de", "all", marked, lambda texts: [Outcome(one) for one in texts])
     )
     written = json.loads(json.dumps([asdict(one) for one in figures]))
-    assert [one["corpora"] for one in written][:3] == [{"cats": 2}, {"cats": 2}, {"cats": 1}]
+    assert [(one["kind"], one["corpus"], one["num_sentences"]) for one in written] == [
+        *((kind, "any", 2 if kind in list(KINDS)[:2] else 1) for kind in KINDS),
+        ("any", "cats", 9),
+    ]
     assert all(one["kept"] == 1.0 for one in written)
 
 
@@ -47,9 +77,10 @@ def test_the_table_has_a_row_a_kind_and_a_column_a_way() -> None:
         Figures(
             pair="en-de",
             kind="tags",
+            corpus="any",
             way=way,
             num_sentences=4,
-            corpora={"everyday": 4},
+            num_beside=0,
             kept=kept,
             kept_or_flagged=1.0,
             chrf=40.0,
@@ -57,7 +88,7 @@ def test_the_table_has_a_row_a_kind_and_a_column_a_way() -> None:
         for way, kept in (("split", 1.0), ("all", 0.75))
     ]
     assert table(figures).splitlines() == [
-        "| direction, marks | split | all |",
+        "| direction, marks or text, sentences | split | all |",
         "|---|---:|---:|",
-        "| en-de, tags | 100.0% 100.0% 40.0 | 75.0% 100.0% 40.0 |",
+        "| en-de, tags, 4 | 100.0% 100.0% 40.0 | 75.0% 100.0% 40.0 |",
     ]

@@ -44,12 +44,12 @@ def test_items_are_taken_out_of_a_text_and_stay_in_what_is_sent() -> None:
 
 def test_every_text_of_the_file_has_something_to_keep_and_no_brackets() -> None:
     texts = list(read_texts(TEXTS.read_text(encoding="utf-8")))
-    assert len(texts) == len({text.name for text in texts}) == 60
+    assert len(texts) == len({text.name for text in texts}) == 112
     assert Counter(text.language for text in texts).keys() == {"en", "de", "zh"}
     for text in texts:
         assert not set("⟦⟧⟪⟫") & set(text.plain)
         assert all(item in text.plain for item in (*text.exact, *text.numbers))
-    assert sum(len(text.exact) + len(text.numbers) for text in texts) > 250
+    assert sum(len(text.exact) + len(text.numbers) for text in texts) > 500
 
 
 def test_a_long_item_comes_as_often_and_a_short_one_at_least() -> None:

@@ -8,6 +8,7 @@ whatever the network does. It does not judge (`model.text.drafts.checks`) and do
 """
 
 import re
+import unicodedata
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -42,7 +43,12 @@ _SOFT: frozenset[CheckName] = frozenset({"length", "loop", "end", "copy", "chara
 # Where a word of the source may be divided; a translation has other words.
 _SOFT_HYPHEN = "\xad"
 _MIN_CUT = 16  # source tokens; a shorter sentence is neither cut nor searched anew
-_STRETCH = re.compile(r"\w+|[^\w\s]")
+# Signs above, below and between letters, which are of their word but no letters for `re`.
+_COMBINING = (
+    r"\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0900-\u0963\u0981-\u0dff\u0e31-\u0e4e\u0eb1-\u0ecd"
+    r"\u0f71-\u0fbc\u102b-\u103e\u17b4-\u17d3\u200c\u200d"
+)
+_STRETCH = re.compile(rf"\w[\w{_COMBINING}]*+|[^\w\s]")
 # The same where words have no spaces between them: signs of such scripts are of no word.
 _WIDE = r"\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _WIDE_STRETCH = re.compile(rf"[^\W{_WIDE}]+|[{_WIDE}]|[^\w\s]")
@@ -296,7 +302,7 @@ class Tries:
         }
         stretches = (_WIDE_STRETCH if is_wide_source else _STRETCH).finditer(outside)
         spans = [match for match in stretches if not rare.isdisjoint(match[0])]
-        return [_rare_mark(match, is_word=match[0][0].isalnum()) for match in spans]
+        return [_rare_mark(match, is_word=_is_of_word(match[0][0])) for match in spans]
 
     @staticmethod
     def _is_own(character: str, pair: LanguagePair) -> bool:
@@ -343,6 +349,10 @@ def _copy(text: str, marks: Sequence[Mark]) -> Segment:
     """A segment that the network does not see, with what stands for its terms."""
     copy = with_targets(text, marks)
     return Segment(text=text, source_ids=(), copy=None if copy == text else copy)
+
+
+def _is_of_word(character: str) -> bool:
+    return character.isalnum() or unicodedata.category(character).startswith("M")
 
 
 def _rare_mark(match: re.Match[str], *, is_word: bool) -> Mark:

@@ -15,18 +15,27 @@ Which marks there are is `model.text.marks.finding`; what is tried after one way
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from model.text.languages.scripts import is_one_word
 from model.text.marks.casing import Casing, lowered, raised
-from model.text.marks.finding import LOOSE_KINDS, Kind, Mark
-from model.text.marks.inline_codes import LOOSE_CODES, OPENING_CODES, is_loose, partners
+from model.text.marks.finding import LOOSE_KINDS, Mark
+from model.text.marks.inline_codes import (
+    LOOSE_CODES,
+    OPENING_CODES,
+    is_closing,
+    is_loose,
+    partners,
+)
+from model.text.marks.patterns import Kind
 from model.text.marks.placing import placed_marks
 
 _ORDERED = re.compile(r"%[#0+-]{0,3}\d{0,3}(?:\.\d{1,3})?[A-Za-z@]{1,3}|\{\}")
 # Placeholders that a number is filled into, around which a sentence has plurals.
 _COUNTED = re.compile(r"%(?:\d\$)?\d?l{0,2}[diu]|\{(?:n|count|total|num\w*)\}")
-_OPENING = re.compile(rf"<[^/][^>]*[^/]>|<\w>|!?\[|{OPENING_CODES}")
-_TAG_OR_MARKUP = re.compile(rf"[<&*_~!\[\]]|{LOOSE_CODES}")
+_OPENING = re.compile(rf"<[^/][^>]*[^/]>|<\w>|!?\[(?![/^])|{OPENING_CODES}")
+_TAG_OR_MARKUP = re.compile(rf"[<&*_~!\[\]{{']|{LOOSE_CODES}")
+_ENDS = ("</", "](", "][", "[/", "{% end")
 _MAX_LOOSE = 32
 _JOINERS = frozenset("/:-=&,.|x@")
 _CLOSING = ".,;:!?)]}»”’。，、；：！？）】」』"
@@ -101,7 +110,8 @@ class Restored:
     Attributes:
         text: All marks of the source are in it, whatever the network wrote.
         is_lost: The network lost or doubled a stand-in, or changed the order of marks whose order
-            is their meaning; these marks stand anywhere.
+            is their meaning, and these marks stand anywhere; or nothing is left between two marks
+            that were around words.
     """
 
     text: str
@@ -203,7 +213,9 @@ def restore(
     joined = "".join(part for part, _ in parts)
     return Restored(
         text=" ".join([joined, *lost]).strip() if lost else joined,
-        is_lost=bool(lost) or not _is_in_order(placed),
+        is_lost=bool(lost)
+        or not _is_in_order(placed)
+        or _is_emptied(carried, [one.index for one in found_marks], insertions, text, placed),
     )
 
 
@@ -291,6 +303,33 @@ def _is_in_order(placed: Sequence[_Placed]) -> bool:
     """Whether marks that are filled in by their order (%s, {}) have kept it."""
     starts = [one.start for one in placed if _ORDERED.search(one.mark)]
     return starts == sorted(starts)
+
+
+def _is_emptied(
+    carried: Carried,
+    order: Sequence[int],
+    insertions: Sequence[_Placed],
+    text: str,
+    placed: Sequence[_Placed],
+) -> bool:
+    """Whether a tag's words went elsewhere, so that it stands around nothing."""
+    starts = dict(zip(order, (one.start for one in insertions), strict=True))
+    for index, (one, other) in enumerate(pairwise(carried.loose)):
+        had_words = carried.shown[one.place : other.place].strip() != ""
+        if had_words and _are_around(one.mark, other.mark):
+            start, end = starts[index], starts[index + 1]
+            has_mark = any(start <= span.start and span.end <= end for span in placed)
+            if not text[start:end].strip() and not has_mark:
+                return True
+    return False
+
+
+def _are_around(opening: str, closing: str) -> bool:
+    """Whether two marks are a tag's, or markup's, around what is between them."""
+    if opening == closing:
+        return _TAG_OR_MARKUP.match(opening) is not None
+    is_end = closing.startswith(_ENDS) or is_closing(closing[0])
+    return is_end and _OPENING.match(opening) is not None
 
 
 def _insertions(

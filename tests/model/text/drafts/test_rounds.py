@@ -271,6 +271,26 @@ def test_what_no_vocabulary_can_write_goes_around_the_network(pipeline: TextPipe
     assert asked[0].carried.shown == "The cat sees X1, and X2."
 
 
+@pytest.mark.parametrize("word", ["สวัสดี", "नमस्ते", "שָׁלוֹם", "မင်္ဂလာပါ"])
+@pytest.mark.parametrize("pair", [EN_ZH, EN_DE, ZH_EN])
+def test_a_word_with_signs_above_and_below_its_letters_stays_whole(
+    pipeline: TextPipeline, word: str, pair: LanguagePair
+) -> None:
+    text = f"The cat sees {word} again."
+    translation, asked = driven(pipeline, text, copying, pair)
+    assert translation.text == text
+    assert asked[0].carried is not None
+    assert asked[0].carried.shown == "The cat sees X1 again."
+
+
+def test_a_line_of_300000_characters_without_a_stop_comes_through(pipeline: TextPipeline) -> None:
+    part = "the cat sees the river " * 120 + "{name} https://example.org/a?b=c 😀 12 "
+    text = (part * 110)[:300_000]
+    translation, asked = driven(pipeline, text, copying)
+    assert translation.text == text
+    assert all(len(segment.source_ids) <= 64 for segment in asked)
+
+
 def test_what_stands_around_a_sentence_is_no_part_of_it(pipeline: TextPipeline) -> None:
     text = "- **Nobody waits.** 😀\n| The cat | 12 |\n# She sells\n```\nfoo bar\n```\n"
     _, asked = driven(pipeline, text, copying)

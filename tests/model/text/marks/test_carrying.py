@@ -85,13 +85,35 @@ def test_a_stand_in_comes_back_if_it_is_there_just_once(
         ("good 😀 but dear", ["gut", "aber", "teuer"], [0, 1, 2], "gut 😀 aber teuer"),
         ("good 😀, but dear", ["gut,", "aber", "teuer"], [0, 1, 2], "gut, 😀 aber teuer"),
         ("very dear 😀!", ["so", "teuer!"], [0, 0], "so teuer 😀!"),
-        ("<b>x</b> y", [], [], "<b></b>"),
     ],
 )
 def test_loose_marks_go_where_the_alignment_divides_the_words(
     text: str, words: list[str], alignment: list[int], expected: str
 ) -> None:
     assert placed(text, words, alignment) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "alignment", "is_lost"),
+    [
+        ("see <b>this</b> now", ["jetzt"], [2], True),
+        ("<b>x</b> y", [], [], True),
+        ("see <b>this</b> now", ["dies", "jetzt"], [1, 2], False),
+        ("see [this](x) now", ["jetzt"], [2], True),
+        ("see **this** now", ["jetzt"], [2], True),
+        ("[b]this[/b] now", ["jetzt"], [1], True),
+        ("a 😀 b 😀 c", ["c"], [2], False),
+        ("a<br>b</b> c", ["c"], [2], True),
+    ],
+)
+def test_a_tag_that_stands_around_nothing_was_lost(
+    text: str, words: list[str], alignment: list[int], is_lost: bool
+) -> None:
+    carried = carried_of(text)
+    ends = [len(" ".join(words[: number + 1])) for number in range(len(words))]
+    sources = [len(carried.shown[: one.place].split()) for one in carried.loose]
+    restored = restore(carried, " ".join(words), ends=ends, sources=sources, alignment=alignment)
+    assert restored.is_lost is is_lost
 
 
 def test_no_loose_mark_is_put_into_a_word_or_a_stand_in() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from model.text.marks import finding as marks_module
+from model.text.marks import finding, patterns
 from model.text.marks.finding import find_marks, find_numbers, masked
 
 
@@ -59,6 +59,19 @@ def found(text: str) -> list[tuple[str, str]]:
         *((mark, "word") for mark in ("AT&amp;T", "Q&amp;A", "Müller&amp;Söhne&amp;Co")),
         ("@name", "mention"),
         ("00:01.000", "time"),
+        *((mark, "placeholder") for mark in ("<%= @user.name %>", "<?= $a->b ?>", "$t(a.b)")),
+        *((mark, "placeholder") for mark in ("$(date +%F)", "%n", "%L1", "[[Berlin|city]]")),
+        *((mark, "tag") for mark in ("{% if a > 1 %}", "{# no #}", "<% end %>", "[b]", "[/b]")),
+        *((mark, "tag") for mark in ("[url=https://a.example/b]", "[^1]", "{\\an8}")),
+        *((mark, "code") for mark in ("Ctrl-C", "⌘+C", "⌥⌘S", "v1.2.3-rc.1", "$E = mc^2$")),
+        ('{"title": "Good morning", "count": 3}', "code"),
+        *((mark, "code") for mark in ("*.txt", "src/**/*.ts", "*.{js,ts}")),
+        ("550e8400-e29b-41d4-a716-446655440000", "code"),
+        (r"HKEY_LOCAL_MACHINE\Software\Example", "path"),
+        ("plan_final(2).docx", "path"),
+        *((mark, "mention") for mark in ("<@U02ABCDEF>", "<#C02|general>", "<:wave:17>")),
+        *((mark, "time") for mark in ("[14:02]", "[00:12.00]")),
+        *((mark, "emoji") for mark in (":+1:", r"¯\_(ツ)_/¯")),
         *((mark, "emoji") for mark in ("😀", "👨‍👩‍👧", "👍🏽", "🇩🇪", "3️⃣", "♥", "❤️")),
     ],
 )
@@ -80,6 +93,8 @@ def test_a_mark_is_found_whole_wherever_it_stands(mark: str, kind: str) -> None:
         "Well (see: below); it was 8:30 PM, 5+5 is 10, C++ and item:(a) and a/b.",
         "We met @ noon, bought 3 pairs and paid 50 %.",
         "You are # 5; x:y and B2B in 3D.",
+        "It rose from $5 to $10 or by 5 * .5; she's in the '90s, not the '80s.",
+        "An XD card, Alt-Country, a Win-win, 5 <30, [sic] and [1] in the dogs' house.",
         "ผม\u200bเห็น\u200bแม่น้ำ",
     ],
 )
@@ -112,11 +127,21 @@ def test_lines_begin_with_leads_and_tables_have_cells() -> None:
     assert found(text)[1][0] == "- [x] "
 
 
+def test_lines_of_a_numbered_list_begin_with_leads_and_one_date_does_not() -> None:
+    assert found("1. Open it.\n 2) Close it.") == [("1. ", "lead"), (" 2) ", "lead")]
+    assert found("1、打开\n2、关闭") == [("1、", "lead"), ("2、", "lead")]
+    assert found("3. Oktober ist Feiertag.\nEr kam 1990.") == []
+
+
 def test_markup_is_found_around_words() -> None:
     text = "A **bold** _word_ and [a link](https://a.example/b_(c)), but 5 * 3 and snake_case."
     assert [mark for mark, kind in found(text) if kind == "markup"] == [
         *("**", "**", "_", "_", "[", "](https://a.example/b_(c))")
     ]
+    assert found("The '''river''' of [a paper][2] (see [1]).") == [
+        *((mark, "markup") for mark in ("'''", "'''", "[", "][2]"))
+    ]
+    assert found("[2]: https://a.example/b")[0] == ("[2]:", "tag")
 
 
 def test_a_fenced_block_is_one_mark_over_its_lines() -> None:
@@ -139,7 +164,9 @@ def test_codes_are_numbers_as_wholes_and_words_with_a_digit_are_none() -> None:
 
 
 def test_a_smile_is_an_emoji_where_it_ends_nothing() -> None:
-    assert found("See you :) or not ;-)") == [(":)", "emoji"), (";-)", "emoji")]
+    for smile in (":)", ";-)", ":-D", ":'(", "<3", "^^", "^_^"):
+        assert found(f"See you {smile} or not") == [(smile, "emoji")]
+        assert (smile, "emoji") in found(f"or not {smile}")
     assert found("a list (of 2:) and f(x;) in C") == []
 
 
@@ -153,6 +180,7 @@ PIECES = st.lists(
         [
             *"{}%$<>`@#:/\\.*_~|[]()&;-=+ \n\tA1é中😀",
             *("http://", "{{", "www.", "&#", "::", "a.b", "0x", "Alt", "T08", "--", "sip:", "tel:"),
+            *("<%", "%}", "{%", "[b", "v1.", "^", "<3", "''", "HKLM", "⌘", "¯", "Ctrl-"),
         ]
     ),
     max_size=40,
@@ -176,8 +204,8 @@ def test_marks_are_in_order_and_masking_keeps_all_that_is_outside(text: str) -> 
 @settings(max_examples=300, deadline=None)
 def test_what_gives_no_hint_of_a_mark_has_none(text: str) -> None:
     text = text.replace("](", "] (")  # the end of a link is none without its beginning
-    if marks_module._HINT.search(text) is None:
-        assert not list(marks_module._inline(text, 0, len(text)))
+    if patterns.HINT.search(text) is None:
+        assert not list(finding._inline(text, 0, len(text)))
 
 
 def test_no_pattern_can_try_again_without_bound() -> None:
@@ -197,9 +225,9 @@ def test_no_pattern_can_try_again_without_bound() -> None:
                         bad += unbounded(one)
         return bad
 
-    patterns = [one for one in vars(marks_module).values() if isinstance(one, re.Pattern)]
-    assert len(patterns) >= 7
-    assert [p.pattern for p in patterns if unbounded(parser.parse(p.pattern, p.flags))] == []
+    all_of = [one for one in vars(patterns).values() if isinstance(one, re.Pattern)]
+    assert len(all_of) >= 7
+    assert [p.pattern for p in all_of if unbounded(parser.parse(p.pattern, p.flags))] == []
     assert unbounded(parser.parse("(?:a|b(?:c*)d)")) == ["MAX_REPEAT"]
 
 
@@ -210,6 +238,24 @@ def test_no_pattern_can_try_again_without_bound() -> None:
         *(":", "::", "1:", "1.", "_", "a_", "*", "**", "|", "| ", "# ", "> ", "- ", "😀", "\u200d"),
         *("http://", "http://(", "www.", "&a", "&#1", "\\", "C:\\", "```\n", "~~~ \n", "--a"),
         "😀\u200d",
+        *(
+            "<%",
+            "<%= ",
+            "{%",
+            "{% ",
+            "[b",
+            "[^",
+            "$",
+            "$a",
+            "$a_ ",
+            "'",
+            "a/",
+            "a-",
+            "*.",
+            "*/",
+            "a(",
+        ),
+        *("v1.", "HKLM\\", "HKLM\\a", "<@", "[1:", "Ctrl-", "⌘", "[[", "[a][", "1a2b-", '{"a": '),
     ],
 )
 def test_a_long_line_of_anything_is_read_once(part: str) -> None:
