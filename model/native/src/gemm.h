@@ -210,14 +210,15 @@ inline void multiply_panel(const Matrix& matrix, int panel, const QuantisedRows&
       give_blocks<kBlockRows>(matrix, panel, rows, begin, stop, sum, sink);
       begin = stop;
     }
-  }
-  constexpr int kRows = kHasTiles ? std::min(kBlockRows, kLeastTileRows - 1) : kBlockRows;
-  for (; begin + kRows <= end; begin += kRows) {
+    multiply_rest<kLeastTileRows - 1>(matrix, panel, rows, begin, end, sink);
+  } else {
+    for (; begin + kBlockRows <= end; begin += kBlockRows) {
+      next.fetch_piece();
+      multiply_block<kBlockRows>(matrix, panel, rows, begin, sink);
+    }
     next.fetch_piece();
-    multiply_block<kRows>(matrix, panel, rows, begin, sink);
+    multiply_rest<kBlockRows - 1>(matrix, panel, rows, begin, end, sink);
   }
-  next.fetch_piece();
-  multiply_rest<kRows - 1>(matrix, panel, rows, begin, end, sink);
 }
 
 // Rows of a share times matrix, panel by panel: sink(block, thread) gets what several rows have with

@@ -1,6 +1,5 @@
-// What multiplies more at a time than four bytes, where an instruction set has it: tiles of AMX, pairs of
-// rows of NEON, weights that AVX2 widens once for many rows. Chosen here; what they sum is what `dot_four`
-// sums.
+// Instructions that multiply matrices, where an instruction set has some beside products of four
+// bytes: tiles of AMX, pairs of rows of NEON. Chosen here; what they sum is what `dot_four` sums.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +8,6 @@
 
 #if defined(__AMX_INT8__)
 #include "simd/amx.h"
-#elif defined(__AVX2__) && !defined(__AVX512BW__) && !defined(__AVXVNNI__) && !defined(DRAGOMAN_EVEX_VNNI)
-#include "simd/widened.h"
 #else
 namespace dragoman {
 
