@@ -6,7 +6,8 @@ words. Pure; the instruments are `service.telemetry.metrics`.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from model.text.languages.tags import LanguagePair
 
@@ -24,9 +25,8 @@ PIVOT = "pivot"
 """Instead of a checkpoint's name, where two of them translate one after the other."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Served:
-    """Pair and checkpoint that translate.
+class Served(msgspec.Struct, frozen=True, kw_only=True):
+    """Pair and checkpoint that translate; a structure, as every request looks it up a few times.
 
     Attributes:
         pair: "en>zh-Hans": from where to where.

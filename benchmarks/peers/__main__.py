@@ -57,6 +57,13 @@ def parse_arguments() -> argparse.Namespace:
         help="of `--only families`, this one; may be given several times",
     )
     parser.add_argument(
+        "--clients",
+        type=int,
+        nargs="+",
+        help="of `--only served`, these closed-loop levels and nothing else, such as 32 for one run"
+        " of several; such results go where those of a quick run do, unless --results says where",
+    )
+    parser.add_argument(
         "--models",
         type=Path,
         metavar="DIRECTORY",
@@ -69,6 +76,10 @@ def parse_arguments() -> argparse.Namespace:
 def chosen_plan(arguments: argparse.Namespace) -> Plan:
     """How much is measured, and of which families."""
     plan = _plan_of(arguments)
+    if arguments.clients:
+        levels = tuple(arguments.clients)
+        served = replace(plan.served, clients=levels, open_shares=(), probe_seconds=0.0)
+        plan = replace(plan, served=served)
     if not arguments.family:
         return plan
     wanted = [family for family in plan.families if family.shape in arguments.family]
@@ -102,7 +113,8 @@ def main() -> None:
     """Measure what is asked for, one file each; the marks are those of the latest files."""
     arguments = parse_arguments()
     plan = chosen_plan(arguments)
-    directory = arguments.results or (results.QUICK_RESULTS if plan.is_quick else results.RESULTS)
+    is_whole = not (plan.is_quick or arguments.clients)
+    directory = arguments.results or (results.RESULTS if is_whole else results.QUICK_RESULTS)
     os.environ.update(isa.environment(arguments.isa))  # the rivals' processes inherit it
     num_threads = min(arguments.threads or MAX_THREADS, len(pin()))
     with tempfile.TemporaryDirectory() as folder:

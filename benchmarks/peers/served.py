@@ -109,7 +109,7 @@ def _measure_checkpoint(models: Path, texts: Texts, plan: ServedPlan, num_thread
         closed = _closed(servers, texts, plan)
         capacities = {name: capacity(closed, name) for name in SERVERS}
         opened = _open(servers, texts, plan, capacities)
-        probes = _probes(servers, texts, plan)
+        probes = _probes(servers, texts, plan) if plan.probe_seconds else []
     return {
         "settings": settings,
         "closed": closed,

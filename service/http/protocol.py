@@ -24,10 +24,11 @@ pyproject.toml bounds uvicorn from above, because this file and `service.http.en
 it does not document. They override `_start_asgi_task`, the callbacks of its parser,
 `send_400_response`, `timeout_keep_alive_handler`, `eof_received`, `shutdown` and `connection_made`,
 and call `_unset_keepalive_if_required`. They put their own objects in the place of its `flow` and
-`parser` and of its cycle's `transport`. They read and set `cycle`, `pipeline`, `url` and `headers`,
-and of a `RequestResponseCycle` the `keep_alive`, `disconnected`, `message_event`,
-`response_started`, `response_complete` and `waiting_for_100_continue`. The bound moves up when
-tests/service/http and tests/e2e pass with the next version.
+`parser` and of its cycle's `transport` and `send` (`service.http.whole`, which also reads its
+`flow`, `default_headers` and `on_response`, and the checks of headers). They read and set `cycle`,
+`pipeline`, `url` and `headers`, and of a `RequestResponseCycle` the `keep_alive`, `disconnected`,
+`message_event`, `response_started`, `response_complete` and `waiting_for_100_continue`. The bound
+moves up when tests/service/http and tests/e2e pass with the next version.
 """
 
 import asyncio
@@ -45,6 +46,7 @@ from service.http.backlog import MAX_BACKLOG_BYTES, MAX_PIECES, MAX_QUEUED
 from service.http.disconnect import attach_hangup
 from service.http.endings import AnswerTransport, EndingProtocol, WireLimits
 from service.http.passing import PassOn
+from service.http.whole import WholeAnswers
 from service.telemetry.metrics import Refusal
 
 if TYPE_CHECKING:
@@ -157,6 +159,8 @@ class BoundedProtocol(EndingProtocol):
         super().on_headers_complete()  # it fails where the path is no path
         answer = AnswerTransport(self, has_body=self.scope["method"] != "HEAD")
         self.cycle.transport = answer  # type: ignore[assignment]  # what it needs
+        whole = WholeAnswers(self.cycle, self.transport)
+        self.cycle.send = whole  # type: ignore[method-assign,assignment]  # what it needs
         attach_hangup(cast("Scope", self.scope))
         if version == "1.0":
             self.cycle.waiting_for_100_continue = False  # it has no interim answers

@@ -11,8 +11,10 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from service.errors import Problem
+from service.http.whole import WHOLE, takes_whole
 
 
 class ErrorReply(BaseModel):
@@ -41,6 +43,14 @@ class JsonReply(Response):
     def render(self, content: object) -> bytes:
         """The bytes of `content`."""
         return _ENCODER.encode(content).encode("utf-8", "replace")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it; as one message where the server takes it so."""
+        if not takes_whole(scope):
+            await super().__call__(scope, receive, send)
+            return
+        message = {"type": "http.response.start", "status": self.status_code}
+        await send({**message, "headers": self.raw_headers, WHOLE: bytes(self.body)})
 
     def init_headers(self, headers: Mapping[str, str] | None = None) -> None:
         """Headers of a reply that always has a body; most have none but its length and kind."""

@@ -6,7 +6,7 @@ it takes a lock to find a series. Everything else, and what `/metrics` says, is 
 """
 
 from bisect import bisect_left
-from typing import Self, cast
+from typing import Self
 
 import prometheus_client
 
@@ -16,9 +16,15 @@ class Counter(prometheus_client.Counter):
 
     def labels(self, *labelvalues: object, **labelkwargs: object) -> Self:
         """The series of some values of the labels, made if there is none."""
-        series = cast("dict[tuple[object, ...], Self]", self._metrics)
-        known = series.get(labelvalues)
+        known: Self | None = self._metrics.get(labelvalues)  # type: ignore[assignment,arg-type]
         return super().labels(*labelvalues, **labelkwargs) if known is None else known
+
+    def inc(self, amount: float = 1, exemplar: dict[str, str] | None = None) -> None:
+        """Count an amount."""
+        if exemplar is not None or amount < 0 or not hasattr(self, "_value"):
+            super().inc(amount, exemplar)
+        else:
+            self._value.inc(amount)
 
 
 class Histogram(prometheus_client.Histogram):
@@ -26,8 +32,7 @@ class Histogram(prometheus_client.Histogram):
 
     def labels(self, *labelvalues: object, **labelkwargs: object) -> Self:
         """The series of some values of the labels, made if there is none."""
-        series = cast("dict[tuple[object, ...], Self]", self._metrics)
-        known = series.get(labelvalues)
+        known: Self | None = self._metrics.get(labelvalues)  # type: ignore[assignment,arg-type]
         return super().labels(*labelvalues, **labelkwargs) if known is None else known
 
     def observe(self, amount: float, exemplar: dict[str, str] | None = None) -> None:

@@ -14,6 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from service.http.passing import PassOn
 from service.http.protocol import WireLimits, protocol_factory
+from service.http.replies import JsonReply
 from service.listening import listen
 
 LIMIT = 2000
@@ -45,6 +46,14 @@ class App:
             while (await receive())["type"] != "http.disconnect":
                 pass
             self.num_gone += 1
+        elif scope["path"] == "/split/200":
+            reply = JsonReply({})
+            reply.raw_headers.append((b"x-given", b"this\r\ninjected: that"))
+        elif scope["path"].startswith(("/whole/", "/parts/")):
+            reply = JsonReply({"path": "größer"}, int(scope["path"][-3:]), {"x-given": "this"})
+            if scope["path"].startswith("/parts/"):
+                await Response.__call__(reply, scope, receive, send)
+                return
         elif scope["path"] == "/large":
             reply = StreamingResponse(_large())
         elif scope["path"] == "/full":

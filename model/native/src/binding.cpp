@@ -7,6 +7,7 @@
 #include <pybind11/functional.h>
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
 #include <limits>
 #include <stdexcept>
@@ -257,6 +258,11 @@ PYBIND11_MODULE(_kernels, module) {
   py::class_<Team, std::shared_ptr<Team>>(module, "Team")
       .def(py::init<int>(), py::arg("num_threads"))
       .def(py::init<int, Team::Seconds>(), py::arg("num_threads"), py::arg("seconds"))
+      .def(py::init([](int num_threads, int spin_microseconds) {
+             return std::make_shared<Team>(num_threads, Team::steady_seconds,
+                                           std::chrono::microseconds(spin_microseconds));
+           }),
+           py::arg("num_threads"), py::kw_only(), py::arg("spin_microseconds"))
       .def("run", &run_python, py::arg("num_tasks"), py::arg("body"))
       .def("begin", &Team::begin)
       .def("end", &Team::end)

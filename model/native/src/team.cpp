@@ -16,8 +16,6 @@ namespace {
 // up ticket count on: one a thread and loop, which is far from reaching the upper half.
 constexpr int kTaskBits = 32;
 
-// Longer than the search between two steps, too short for anyone to notice.
-constexpr auto kSpinTime = std::chrono::microseconds(100);
 constexpr int kLooksPerClock = 16;
 // After so many looks a waiting thread lets others have its core between two looks.
 constexpr int kPolite = 500;
@@ -39,8 +37,8 @@ inline void pause() {
 
 }  // namespace
 
-Team::Team(int num_threads, Seconds seconds)
-    : seconds_(std::move(seconds)), next_alone_(kFirstAlone) {
+Team::Team(int num_threads, Seconds seconds, std::chrono::microseconds spin_time)
+    : seconds_(std::move(seconds)), spin_time_(spin_time), next_alone_(kFirstAlone) {
   try {
     for (int thread = 1; thread < num_threads; ++thread) {
       workers_.emplace_back([this, thread] { work(thread); });
@@ -128,7 +126,7 @@ void Team::work(int thread) {
 
 bool Team::sleep_until_next(std::uint32_t seen) {
   using Clock = std::chrono::steady_clock;
-  const auto until = Clock::now() + kSpinTime;
+  const auto until = Clock::now() + spin_time_;
   do {
     for (int looks = 0; looks < kLooksPerClock; ++looks) {
       if (loop_.load(std::memory_order_acquire) != seen) return !is_over_.load();

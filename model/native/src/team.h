@@ -22,7 +22,15 @@ class Team {
   // Seconds that have passed since some moment: what waiting is measured with.
   using Seconds = std::function<double()>;
 
-  explicit Team(int num_threads, Seconds seconds = steady_seconds);
+  static double steady_seconds() {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  }
+  // Workers look for the next loop for so long before they sleep: longer than the search between two
+  // steps, too short for anyone to notice.
+  static constexpr std::chrono::microseconds kSpinTime{100};
+
+  explicit Team(int num_threads, Seconds seconds = steady_seconds,
+                std::chrono::microseconds spin_time = kSpinTime);
   ~Team();
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
@@ -59,9 +67,6 @@ class Team {
     void* context;
   };
 
-  static double steady_seconds() {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-  }
   bool is_alone() const { return workers_.empty() || num_alone_ > 0; }
   void share(int num_tasks, Call call, void* context);
   void work(int thread);
@@ -70,6 +75,7 @@ class Team {
   bool sleep_until_next(std::uint32_t seen);
 
   Seconds seconds_;
+  std::chrono::microseconds spin_time_;
   std::vector<std::thread> workers_;
 
   // The loop's task count and its next task, in one word: a late worker either takes a task of

@@ -33,7 +33,7 @@ from model.train.loop.objective import batch_loss, compute_context
 from model.train.saved.export import language_pairs, memory_checkpoint
 from model.train.stopping import ShouldStop, never, raise_if_stopped
 
-_GPU_ROWS = 2048
+_GPU_LIMITS = {"max_rows": 2048, "encoder_token_budget": 16_384}
 
 _LOGGER = logging.getLogger("dragoman.train")
 
@@ -192,11 +192,10 @@ class Validator:
         return self._translated(self._translator(transformer), dev, search, should_stop)
 
     def _translator(self, transformer: Transformer) -> Translator:
-        """A network as it is served on its device: on a GPU in bfloat16, and many rows at once."""
-        if transformer.target_embedding.weight.device.type != "cuda":
-            return Translator(self._checkpoint(transformer))
-        served = deepcopy(transformer).to(torch.bfloat16)
-        return Translator(self._checkpoint(served), max_rows=_GPU_ROWS, encoder_token_budget=16_384)
+        """A network as it is served on its device."""
+        precision, limits = served_form(transformer.target_embedding.weight.device)
+        served = transformer if precision is None else deepcopy(transformer).to(precision)
+        return Translator(self._checkpoint(served), **limits)
 
     def _checkpoint(self, transformer: Transformer) -> Checkpoint:
         return memory_checkpoint(self._experiment, self._vocabularies, transformer)
@@ -262,3 +261,12 @@ def dev_loss(
         with compute_context(device, run.precision):
             total += batch_loss(transformer, batch, smoothing=0.0).item()
     return total / int(pairs.target_lengths.sum())
+
+
+def served_form(device: torch.device) -> tuple[torch.dtype | None, dict[str, int]]:
+    """How dev text is translated on a device, as a server would: precision and limits.
+
+    On a GPU in bfloat16 and many rows at once; elsewhere, by None and no limits, as it is trained
+    and as a translator is by itself.
+    """
+    return (torch.bfloat16, dict(_GPU_LIMITS)) if device.type == "cuda" else (None, {})

@@ -45,6 +45,7 @@ class Room:
         self.limit = limit
         self._reserved_share = reserved_share
         self.class_limit = self._part(limit)
+        self._free_for_all = self._part(max(1, limit // 2)) if limit > 1 else 0
         self.num = 0
         self._num: dict[Priority, int] = dict.fromkeys(PRIORITIES, 0)
         self._by_owner: dict[Owner, int] = {}
@@ -69,6 +70,8 @@ class Room:
             owner: Whose they are.
             share: Of the limits, what may be taken.
         """
+        if self.num + number <= share * self._free_for_all:
+            return None  # no class and no owner can have come to its part
         if priority is not None and self.class_limit < self.limit:
             value, limit = self._num[priority] + number, math.ceil(share * self.class_limit)
             if value > limit:

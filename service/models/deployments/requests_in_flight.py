@@ -8,6 +8,7 @@ deployment stays while a request uses it. Whether any request is accepted now is
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from types import TracebackType
 
 from service.engine.client.room import Room
 from service.errors import RequestError, overloaded, unavailable
@@ -118,49 +119,53 @@ class RequestsInFlight:
             RequestError: A 503 when there is none, a 429 when too many requests are in flight.
             QueueFullError: Too many segments wait already.
         """
-        routes = [route] if isinstance(route, Route) else route
-        names = checkpoints_of(routes)
-        self.check_room(priority, names)
-        deployments = {name: self._deployment(name) for name in names}
-        with self.holding(deployments, priority):
-            yield translator_of(routes, lambda name: deployments[name].translator(name))
+        translator, place = self._accept(route, priority)
+        with place:
+            yield translator
 
-    @asynccontextmanager
-    async def accepted(
+    def accepted(
         self, route: Route | Sequence[Route], priority: Priority
-    ) -> AsyncIterator[Translator]:
+    ) -> AbstractAsyncContextManager[Translator]:
         """The same, once whoever counts the requests of all processes has a place for it too.
 
         Raises:
             RequestError: As of `translator`.
             QueueFullError: Likewise.
         """
+        if self._claim is None:
+            return _Accepted(*self._accept(route, priority))
+        return self._claimed(self._claim, route, priority)
+
+    @asynccontextmanager
+    async def _claimed(
+        self, claim: Claim, route: Route | Sequence[Route], priority: Priority
+    ) -> AsyncIterator[Translator]:
         with self.translator(route, priority) as translator:
-            if self._claim is None:
-                yield translator
-                return
             names = checkpoints_of([route] if isinstance(route, Route) else route)
             deployments = {name: self._deployment(name) for name in names}
-            async with self._claim(deployments, priority):
+            async with claim(deployments, priority):
                 yield translator
 
-    @contextmanager
-    def holding(self, deployments: Mapping[str, Deployment], priority: Priority) -> Iterator[None]:
+    def _accept(
+        self, route: Route | Sequence[Route], priority: Priority
+    ) -> "tuple[Translator, _Place]":
+        """The translator of a request, and its place, which is not taken yet."""
+        routes = [route] if isinstance(route, Route) else route
+        names = checkpoints_of(routes)
+        self.check_room(priority, names)
+        deployments = {name: self._deployment(name) for name in names}
+        translator = translator_of(routes, lambda name: deployments[name].translator(name))
+        return translator, self.holding(deployments, priority)
+
+    def holding(self, deployments: Mapping[str, Deployment], priority: Priority) -> "_Place":
         """A place for a request until it is left; whether there is room was asked before.
 
         Args:
             deployments: Of the checkpoints that it goes through, which stay until then.
             priority: Its class.
         """
-        counts = [self._in_flight, *(one.in_flight for one in deployments.values())]
-        with self._room.holding(1, priority, owner=self._owner(list(deployments))):
-            for count in counts:
-                count.enter()
-            try:
-                yield
-            finally:
-                for count in counts:
-                    count.leave()
+        counts = [self._in_flight, *[one.in_flight for one in deployments.values()]]
+        return _Place(self._room, counts, priority, self._owner(list(deployments)))
 
     def _deployment(self, name: str) -> Deployment:
         deployment = self._rollout.routes.find(name)
@@ -195,6 +200,58 @@ class RequestsInFlight:
             ) from None
         finally:
             self._loads.discard(wait)
+
+
+class _Place:
+    """Place of a request, taken while it is entered.
+
+    Every request has one, so it is no generator's context manager.
+    """
+
+    __slots__ = ("_counts", "_owner", "_priority", "_room")
+
+    def __init__(
+        self, room: Room, counts: Sequence[InFlight], priority: Priority, owner: str | None
+    ) -> None:
+        self._room = room
+        self._counts = counts
+        self._priority = priority
+        self._owner = owner
+
+    def __enter__(self) -> None:
+        self._room.take(1, self._priority, owner=self._owner)
+        for count in self._counts:
+            count.enter()
+
+    def __exit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for count in self._counts:
+            count.leave()
+        self._room.leave(1, self._priority, owner=self._owner)
+
+
+class _Accepted(AbstractAsyncContextManager[Translator]):
+    """A translator and the place of its request, where nobody else has to be asked."""
+
+    def __init__(self, translator: Translator, place: _Place) -> None:
+        self._translator = translator
+        self._place = place
+
+    async def __aenter__(self) -> Translator:
+        self._place.__enter__()
+        return self._translator
+
+    async def __aexit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._place.__exit__(error_type, error, traceback)
 
 
 def replaced() -> RequestError:

@@ -57,7 +57,7 @@ class TextWork:
             is_quick: Its time depends on the characters alone: where they are few, it is called
                 here.
         """
-        if is_quick and are_short(sizes):
+        if is_quick and are_short(sum(sizes), len(sizes)):
             for item in items:
                 yield function(item)
             return
@@ -69,9 +69,9 @@ class TextWork:
                 yield result
 
 
-def are_short(sizes: Sequence[int]) -> bool:
-    """Whether texts of so many characters are prepared sooner than handed to a thread."""
-    return sum(sizes) + _CHARACTERS_PER_TEXT * len(sizes) <= _SHORT_CHARACTERS
+def are_short(num_characters: int, num_texts: int) -> bool:
+    """Whether texts of so many characters in all are prepared sooner than handed to a thread."""
+    return num_characters + _CHARACTERS_PER_TEXT * num_texts <= _SHORT_CHARACTERS
 
 
 def _map_all(function: Callable[[T], U], items: Sequence[T]) -> list[U]:

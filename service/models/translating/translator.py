@@ -294,11 +294,11 @@ class OnlineTranslator:
         self, drafts: Sequence[Draft[Hypothesis]], request: TranslationRequest, pair: LanguagePair
     ) -> list[SegmentJob]:
         """What the engine is asked for in this round."""
-        searches: dict[int, SearchConfig] = {}
-        prefix_ids = self.pipeline.prefix_ids(pair)
         segments = [segment for draft in drafts for segment in draft.asked]
         if not segments:
             return []
+        searches: dict[int, SearchConfig] = {}
+        prefix_ids = self.pipeline.prefix_ids(pair)
         lengths = [len(segment.source_ids) for segment in segments]
         work = work_of(lengths, beam_size=request.beam_size) * len(request.route.hops)
         priority = priority_of(work, request.priority)
@@ -343,7 +343,8 @@ class OnlineTranslator:
 
 def are_quick(request: TranslationRequest) -> bool:
     """Whether the texts of a request are prepared sooner than handed to a thread."""
-    return request.is_plain and are_short([len(text) for text in request.texts])
+    texts = request.texts
+    return request.is_plain and are_short(sum(map(len, texts)), len(texts))
 
 
 class within:  # noqa: N801  # called as `asyncio.timeout` is

@@ -58,3 +58,9 @@ def test_families_may_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [family.shape for family in plan.families] == ["t5-base", "mbart-50"]
     monkeypatch.setattr("sys.argv", ["peers"])
     assert chosen_plan(parse_arguments()) is FULL
+
+
+def test_named_levels_are_all_that_is_asked_of_the_servers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["peers", "--only", "served", "--clients", "32"])
+    served = chosen_plan(parse_arguments()).served
+    assert (served.clients, served.open_shares, served.probe_seconds) == ((32,), (), 0.0)

@@ -102,7 +102,7 @@ def test_runs_that_were_held_to_an_instruction_set_have_a_table_with_its_column(
         path.write_text(json.dumps(content))
     _write_report(folder, monkeypatch)
     page = (folder / "docs" / "benchmarks.md").read_text()
-    assert "| vocabulary 58101, beam 4, 1 sentence | avx2 | 210 | 100 | 2.10× |" in page
+    assert "| vocabulary 58101, beam 4, 1 sentence | avx2 | 210 | 100 | 2.10× | yes |" in page
     assert "| vocabulary 58101, beam 4, 1 sentence | avx512 | 210 | 100 | 2.10× |" in page
     assert "(../benchmarks/results/avx2-peers-offline-20260102-030405.json)" in page
     assert latest(folder / "results")["offline"]["file"] == offline["file"]

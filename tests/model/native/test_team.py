@@ -125,6 +125,17 @@ def test_what_a_task_raises_comes_out_when_all_tasks_are_done() -> None:
     assert sorted(run_together(team, 2)) == [0, 1]
 
 
+@pytest.mark.parametrize("spin_microseconds", [0, 1, 1000])
+def test_however_long_threads_look_for_the_next_loop_every_task_is_done_once(
+    spin_microseconds: int,
+) -> None:
+    team = kernels.load().team(3, spin_microseconds=spin_microseconds)
+    for num_tasks in range(200):
+        done: list[int] = []
+        team.run(num_tasks, lambda task, _thread, done=done: done.append(task))
+        assert sorted(done) == list(range(num_tasks))
+
+
 @pytest.mark.parametrize("is_asleep", [False, True], ids=["spins", "sleeps"])
 @pytest.mark.parametrize("num_threads", [1, 2, 4])
 def test_a_team_that_is_dropped_ends_its_threads(num_threads: int, is_asleep: bool) -> None:

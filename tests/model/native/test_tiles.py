@@ -17,14 +17,13 @@ from model.decode.session import DecodingSession
 from model.native import kernels
 from model.request import DecodeRequest, FinishedSentence, SessionLimits
 from support import tile_emulation
+from support.exact_products import assert_products_are_exact, factors
 from support.int8_cases import SHAPES, random_network
 from support.search_cases import TOKENS
 from support.token_chains import likeliest, open_session, product_network
 
 _PROBLEM = tile_emulation.find_problem()
 pytestmark = pytest.mark.skipif(_PROBLEM is not None, reason=f"no tiles here: {_PROBLEM}")
-_UNIT = 2.0**-14
-_NUM_TOKENS = 37
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -38,37 +37,22 @@ def level(monkeypatch: pytest.MonkeyPatch, emulator: None) -> None:
     tile_emulation.choose_level(monkeypatch)
 
 
-def assert_products_are_exact(width: int, num_outputs: int, row_counts: list[int]) -> None:
-    rng = np.random.default_rng(width * num_outputs)
-    rows = rng.integers(-127, 128, (_NUM_TOKENS, width), dtype=np.int8)
-    rows[np.arange(_NUM_TOKENS), width - 1 - np.arange(_NUM_TOKENS) % min(width, 5)] = -127
-    matrix = rng.integers(-127, 128, (num_outputs, width), dtype=np.int8)
-    network = product_network(rows, matrix, unit=_UNIT)
-    session = open_session(network, num_threads=2, max_rows=max(row_counts))
-    logits = rows.astype(np.float64) @ matrix.T.astype(np.float64) * _UNIT
-    log_probs = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
-    for num_rows in row_counts:
-        tokens = (7 * np.arange(num_rows) + num_rows) % _NUM_TOKENS
-        found, best = likeliest(session, tokens.tolist(), num_outputs)
-        assert (np.sort(best, axis=1) == np.arange(num_outputs)).all()
-        wanted = np.take_along_axis(log_probs[tokens], best, axis=1)
-        assert np.abs(found - wanted).max() < 2e-5, f"{num_rows} rows"
-
-
 def test_no_row_is_lost_around_any_number_of_tiles() -> None:
     """A tile has 16 rows, a product 32, a chunk 48."""
-    assert_products_are_exact(8, 70, [*range(1, 100), 143, 144, 145, 146])
+    counts = [*range(1, 100), 143, 144, 145, 146]
+    assert_products_are_exact(*factors(8, 70, seed=1), counts, num_threads=2)
 
 
 @pytest.mark.parametrize("width", [*range(1, 10), 60, 61, 63, 64, 65, 68, 127, 128, 129, 132, 257])
 def test_no_input_is_lost_around_any_number_of_tiles(width: int) -> None:
     """A tile has 64 inputs; those that are left have one of their own shape."""
-    assert_products_are_exact(width, 40, [1, 3, 16, 17, 33])
+    assert_products_are_exact(*factors(width, 40, seed=width), [1, 3, 16, 17, 33], num_threads=2)
 
 
 @pytest.mark.parametrize("num_outputs", [1, 15, 16, 17, 31, 33, 63, 64, 65, 128, 130])
 def test_no_output_is_lost_around_any_number_of_tiles(num_outputs: int) -> None:
-    assert_products_are_exact(65, num_outputs, [2, 5, 16, 20])
+    matrix = factors(65, num_outputs, seed=num_outputs)
+    assert_products_are_exact(*matrix, [2, 5, 16, 20], num_threads=2)
 
 
 @pytest.mark.parametrize("shape", ["post-norm, tied", "odd widths, no biases", "ssru", "t5"])

@@ -6,6 +6,7 @@
 // process ends by SIGILL. So kernels are tested as they were compiled, to the instruction.
 
 #include <signal.h>
+#include <sys/mman.h>
 #include <ucontext.h>
 
 #include <cstdint>
@@ -27,7 +28,20 @@ struct Tiles {
   }
 };
 
-thread_local Tiles tiles;
+// A thread's tiles. They are asked for by a handler of a signal, which may have interrupted an allocation:
+// so the pointer lies where the thread's own memory has a fixed place (what is loaded late is otherwise
+// given its place at the first use, by malloc), and pages come from the system, zeros all of them. They stay
+// when a thread ends.
+[[gnu::tls_model("initial-exec")]] thread_local Tiles* tiles_of_thread = nullptr;
+
+Tiles* own_tiles() {
+  if (tiles_of_thread == nullptr) {
+    void* pages = mmap(nullptr, sizeof(Tiles), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED) return nullptr;
+    tiles_of_thread = static_cast<Tiles*>(pages);
+  }
+  return tiles_of_thread;
+}
 
 struct sigaction previous;
 
@@ -88,7 +102,7 @@ bool decode(const std::uint8_t* at, const greg_t* registers, Instruction& found)
   return found.map == 2;
 }
 
-bool configure(const std::uint8_t* from) {
+bool configure(Tiles& tiles, const std::uint8_t* from) {
   if (from[0] > 1) return false;
   std::memset(&tiles, 0, sizeof tiles);
   if (from[0] == 0) return true;
@@ -104,7 +118,7 @@ bool configure(const std::uint8_t* from) {
   return true;
 }
 
-bool move(int tile, std::uint8_t* place, std::int64_t stride, bool is_load) {
+bool move(Tiles& tiles, int tile, std::uint8_t* place, std::int64_t stride, bool is_load) {
   if (!tiles.is_usable(tile)) return false;
   if (is_load) std::memset(tiles.bytes[tile], 0, sizeof tiles.bytes[tile]);
   for (int row = 0; row < tiles.num_rows(tile); ++row, place += stride) {
@@ -115,7 +129,7 @@ bool move(int tile, std::uint8_t* place, std::int64_t stride, bool is_load) {
 }
 
 // sums += a b, where four bytes of a row of `a` meet four of a row of `b`.
-bool multiply(int sums, int a, int b, bool is_a_signed, bool is_b_signed) {
+bool multiply(Tiles& tiles, int sums, int a, int b, bool is_a_signed, bool is_b_signed) {
   if (!tiles.is_usable(sums) || !tiles.is_usable(a) || !tiles.is_usable(b)) return false;
   if (sums == a || sums == b || a == b) return false;
   const int num_rows = tiles.num_rows(sums), num_columns = tiles.row_bytes(sums) / 4;
@@ -143,11 +157,11 @@ bool multiply(int sums, int a, int b, bool is_a_signed, bool is_b_signed) {
   return true;
 }
 
-bool run(const Instruction& what) {
+bool run(Tiles& tiles, const Instruction& what) {
   enum { kNone, k66, kF3, kF2 };
   switch (what.opcode) {
     case 0x49:
-      if (what.in_memory && what.prefix == kNone) return configure(what.base + what.index);
+      if (what.in_memory && what.prefix == kNone) return configure(tiles, what.base + what.index);
       if (what.in_memory && what.prefix == k66) {
         std::memcpy(what.base + what.index, tiles.config, sizeof tiles.config);
         return true;
@@ -163,12 +177,12 @@ bool run(const Instruction& what) {
       return false;
     case 0x4B:
       if (!what.in_memory || what.prefix == kNone) return false;
-      return move(what.field, what.base, what.index, what.prefix != kF3);
+      return move(tiles, what.field, what.base, what.index, what.prefix != kF3);
     case 0x5E: {
       if (what.in_memory) return false;
       const bool is_a_signed = what.prefix == kF2 || what.prefix == kF3;
       const bool is_b_signed = what.prefix == kF2 || what.prefix == k66;
-      return multiply(what.field, what.other, what.third, is_a_signed, is_b_signed);
+      return multiply(tiles, what.field, what.other, what.third, is_a_signed, is_b_signed);
     }
     default:
       return false;
@@ -179,7 +193,8 @@ void on_illegal(int, siginfo_t*, void* context) {
   greg_t* registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
   Instruction found{};
   const auto* at = reinterpret_cast<const std::uint8_t*>(registers[REG_RIP]);
-  if (decode(at, registers, found) && run(found)) {
+  Tiles* tiles = own_tiles();
+  if (tiles != nullptr && decode(at, registers, found) && run(*tiles, found)) {
     registers[REG_RIP] = reinterpret_cast<greg_t>(found.next);
   } else {
     sigaction(SIGILL, &previous, nullptr);  // comes again, and is not for us

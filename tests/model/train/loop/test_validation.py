@@ -12,7 +12,7 @@ from model.train.config.run import RunConfig
 from model.train.data.held_out import DevText
 from model.train.data.parallel import ParallelText, TokenisedPairs
 from model.train.data.vocabulary import START_ID, Vocabularies
-from model.train.loop.validation import DevScore, Validator, dev_loss
+from model.train.loop.validation import DevScore, Validator, dev_loss, served_form
 from model.train.stopping import StoppedError
 from support.tiny_checkpoint import EN_ZH
 from support.tiny_runs import EXPERIMENT, StopAfter
@@ -166,3 +166,10 @@ def test_scoring_that_is_stopped_leaves_the_network_in_the_mode_it_was_in() -> N
     with pytest.raises(StoppedError):
         validator(dev_text()).score(transformer, lambda: True)
     assert transformer.training
+
+
+def test_dev_text_is_translated_as_it_is_served_on_the_device() -> None:
+    precision, limits = served_form(torch.device("cuda:1"))
+    assert precision is torch.bfloat16
+    assert limits["max_rows"] == 2048
+    assert served_form(torch.device("cpu")) == (None, {})

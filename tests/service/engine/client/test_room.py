@@ -1,3 +1,5 @@
+from itertools import product
+
 import pytest
 
 from service.engine.client.room import Excess, Room
@@ -108,3 +110,34 @@ def test_a_part_that_is_the_whole_is_told_as_such() -> None:
     room = Room(2, reserved_share=0.25)
     room.take(2, "bulk", owner="a")
     assert room.excess(1, "bulk", owner="a") == Excess(3, 2, "whole")
+
+
+def _excess_by_each_limit(
+    room: Room, taken: dict[tuple[str, str], int], number: int, priority: str, owner: str
+) -> Excess | None:
+    """What the limits say one after another, whatever is free."""
+
+    def part(limit: int) -> int:
+        return max(1, limit - int(limit * 0.25))
+
+    num = sum(taken.values())
+    of_class = sum(value for (name, _), value in taken.items() if name == priority) + number
+    own = sum(value for (_, name), value in taken.items() if name == owner) + number
+    of_owner = part(room.limit - num + own - number)
+    if part(room.limit) < room.limit and of_class > part(room.limit):
+        return Excess(of_class, part(room.limit), "class")
+    if of_owner < room.limit and own > of_owner:
+        return Excess(own, of_owner, "owner")
+    return Excess(num + number, room.limit) if num + number > room.limit else None
+
+
+@pytest.mark.parametrize("limit", range(1, 10))
+def test_a_room_that_is_mostly_free_is_asked_in_one_look_with_the_same_answer(limit: int) -> None:
+    places = [(name, owner) for name in PRIORITIES for owner in ("a", "b")]
+    for numbers in product(range(4), repeat=len(places)):
+        room, taken = Room(limit, reserved_share=0.25), dict(zip(places, numbers, strict=True))
+        for (name, owner), number in taken.items():
+            room.take(number, name, owner=owner)
+        for number in (1, 2, limit):
+            wanted = _excess_by_each_limit(room, taken, number, "bulk", "a")
+            assert room.excess(number, "bulk", owner="a") == wanted
