@@ -20,7 +20,7 @@ from service.api.deepl.reply import error_reply as deepl_error
 from service.errors import Problem, RequestError, unavailable
 from service.http.middleware import note_problem
 from service.http.replies import JsonReply, error_reply
-from service.router.desk import Desk
+from service.router.dispatch import Dispatcher
 from service.router.wording import OF_DOCUMENTS, OF_TEXTS
 from service.telemetry.request_context import context_of
 
@@ -63,25 +63,28 @@ OF_ONE_GROUP: Sequence[str] = (
 """What a group is administered by, at its own address."""
 
 
-def build_routes(desk: Desk, render_metrics: Callable[[], bytes]) -> list[Route]:
+def build_routes(dispatcher: Dispatcher, render_metrics: Callable[[], bytes]) -> list[Route]:
     """All paths, the first that matches first.
 
     Args:
-        desk: What asks the groups.
+        dispatcher: What asks the groups.
         render_metrics: The page of `/metrics`.
     """
     return [
-        *_probes(desk, render_metrics),
-        *(Route(path, desk.translate, methods=["POST"]) for path in OF_TEXTS),
-        *(Route(path, desk.upload, methods=["POST"]) for path in OF_DOCUMENTS),
-        Route("/detect", desk.detect, methods=["POST"]),
-        Route("/v2/glossaries", desk.new_glossary, methods=["POST"]),
-        Route("/v3/glossaries", desk.new_glossary, methods=["POST"]),
-        *(Route(path, desk.listed, methods=list(how)) for path, how in LANGUAGE_LISTS.items()),
-        *(Route(path, desk.kept_list, methods=list(how)) for path, how in KEPT_LISTS.items()),
-        *(Route(path, desk.kept, methods=list(_ANY)) for path in KEPT),
+        *_probes(dispatcher, render_metrics),
+        *(Route(path, dispatcher.translate, methods=["POST"]) for path in OF_TEXTS),
+        *(Route(path, dispatcher.upload, methods=["POST"]) for path in OF_DOCUMENTS),
+        Route("/detect", dispatcher.detect, methods=["POST"]),
+        Route("/v2/glossaries", dispatcher.new_glossary, methods=["POST"]),
+        Route("/v3/glossaries", dispatcher.new_glossary, methods=["POST"]),
+        *(
+            Route(path, dispatcher.listed, methods=list(how))
+            for path, how in LANGUAGE_LISTS.items()
+        ),
+        *(Route(path, dispatcher.kept_list, methods=list(how)) for path, how in KEPT_LISTS.items()),
+        *(Route(path, dispatcher.kept, methods=list(_ANY)) for path in KEPT),
         *(Route(path, _of_one_group, methods=list(_ANY)) for path in OF_ONE_GROUP),
-        Route("/{rest:path}", desk.alike, methods=list(_ANY)),
+        Route("/{rest:path}", dispatcher.alike, methods=list(_ANY)),
     ]
 
 
@@ -91,12 +94,12 @@ def build_app(routes: Sequence[Route]) -> ASGIApp:
     return ExceptionMiddleware(Router(routes), handlers=handlers)
 
 
-def _probes(desk: Desk, render_metrics: Callable[[], bytes]) -> list[Route]:
+def _probes(dispatcher: Dispatcher, render_metrics: Callable[[], bytes]) -> list[Route]:
     async def live(_request: Request) -> Response:
         return JsonReply({"status": "ok"})
 
     async def ready(_request: Request) -> Response:
-        if not desk.directory.up:
+        if not dispatcher.directory.up:
             raise unavailable("no group of servers answers", code="group_unavailable")
         return JsonReply({"status": "ok"})
 
@@ -109,10 +112,12 @@ def _probes(desk: Desk, render_metrics: Callable[[], bytes]) -> list[Route]:
                 "checkpoints": [offer.name for offer in group.offers],
                 "languages": list(group.table.all.languages),
             }
-            for group in desk.directory.groups
+            for group in dispatcher.directory.groups
         ]
-        status = 200 if desk.directory.up else 503
-        word = "ok" if not desk.directory.down else "partial" if status == 200 else "unavailable"
+        status = 200 if dispatcher.directory.up else 503
+        word = (
+            "ok" if not dispatcher.directory.down else "partial" if status == 200 else "unavailable"
+        )
         return JsonReply({"status": word, "groups": groups}, status)
 
     async def metrics(_request: Request) -> Response:

@@ -27,7 +27,7 @@ from service.http.replies import error_reply
 from service.listening import QuietServer, allow_connections, listen, url_of, uvicorn_config
 from service.models.requests.detection import LanguageDetection
 from service.router.app import build_app, build_routes
-from service.router.desk import Desk
+from service.router.dispatch import Dispatcher
 from service.router.groups import Group
 from service.router.metrics import RouterMetrics
 from service.router.pool import Pool
@@ -66,9 +66,9 @@ class Router:
         self._is_idle = asyncio.Event()
         self._leaving: asyncio.Task[None] | None = None
         metrics = RouterMetrics(CollectorRegistry(), [group.name for group in groups])
-        desk = self._new_desk(groups, metrics)
-        self._watch = desk.watch
-        routes = build_routes(desk, metrics.render)
+        dispatcher = self._new_dispatcher(groups, metrics)
+        self._watch = dispatcher.watch
+        routes = build_routes(dispatcher, metrics.render)
         edge = Edge(
             self._counted(build_app(routes)),
             metrics=metrics,
@@ -101,7 +101,7 @@ class Router:
             with asyncio.Runner(loop_factory=loop_factory) as runner:
                 runner.run(self._serve(listener))
 
-    def _new_desk(self, groups: Sequence[Group], metrics: RouterMetrics) -> Desk:
+    def _new_dispatcher(self, groups: Sequence[Group], metrics: RouterMetrics) -> Dispatcher:
         settings = self._settings
         thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="text")
         detection = LanguageDetection(settings.detection, thread=thread)
@@ -119,7 +119,7 @@ class Router:
             executor=thread,
             arrivals=self._arrivals,
         )
-        return Desk(
+        return Dispatcher(
             watch=watch,
             settings=settings,
             reader=reader,

@@ -1,4 +1,4 @@
-"""Desk of the router: takes a request, finds whom to ask, asks, and answers.
+"""Dispatcher of requests to groups: takes one, finds whom to ask, asks, and answers.
 
 Owns the ways in which groups are asked: one by its languages, all for a list, one after another for
 what has an id, any for what is the same everywhere. Whom languages mean is
@@ -54,7 +54,7 @@ _UNKNOWN = 404
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Desk:
+class Dispatcher:
     """The parts of one router.
 
     Attributes:
