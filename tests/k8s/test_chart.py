@@ -290,7 +290,7 @@ def test_what_the_init_containers_pull_is_what_is_served(everything: list[Manife
         assert (arguments.yes, arguments.replace) == (True, True)
     assert parsed[0].name == "firefox:de-en"
     assert parsed[0].accept_licence == "MPL-2.0"
-    assert (parsed[1].called, parsed[1].pairs) == ("mine", ["de:en"])
+    assert (parsed[1].checkpoint_name, parsed[1].pairs) == ("mine", ["de:en"])
     assert (parsed[1].compute, parsed[1].family) == ("float16", "nllb")
     claim = named(everything, "PersistentVolumeClaim", "one-dragoman-asia-models")
     [volume] = [each for each in pod_of(asia)["volumes"] if each["name"] == "models"]
