@@ -24,9 +24,8 @@ from service.documents.room import Upload
 from service.errors import ClientGoneError, Problem, RequestError, body_timeout, invalid, too_long
 from service.front import Front
 from service.http.body import body_type
-from service.http.uploads import FORM_TYPE, MAX_FIELD_BYTES, Body, FormBody, PlainBody
+from service.http.uploads import FORM_TYPE, MAX_FIELD_BYTES, Body, FormBody, PlainBody, body_pieces
 
-_PIECE_BYTES = 256 * 1024
 _UPLOAD_SECONDS = 600.0
 _MAX_NAME = 200
 _MAX_DIGITS = 15
@@ -94,7 +93,7 @@ class Receiving:
         announced = self._announced(request)
         try:
             async with self.front.arrivals.within(_UPLOAD_SECONDS):
-                pieces = _pieces(request)
+                pieces = body_pieces(request)
                 head = b""
                 if caller is None:
                     head, key = await self._head(request, pieces, contract.key_name or "")
@@ -255,18 +254,6 @@ def _body(request: Request, output: io.BufferedIOBase) -> Body:
     if body_type(request) == FORM_TYPE:
         return FormBody(output, request.headers["content-type"])
     return PlainBody(output, request.query_params.get("name", ""))
-
-
-async def _pieces(request: Request) -> AsyncIterator[bytes]:
-    """The body in pieces that are worth a thread's time."""
-    piece = bytearray()
-    async for chunk in request.stream():
-        piece += chunk
-        if len(piece) >= _PIECE_BYTES:
-            yield bytes(piece)
-            piece.clear()
-    if piece:
-        yield bytes(piece)
 
 
 def _too_large(num_bytes: int, limit: int) -> RequestError:

@@ -5,11 +5,13 @@ piece, so that neither is ever in memory as a whole. Limits of size and time are
 fields mean is the contracts'. A form without files is `service.http.forms`.
 """
 
+from collections.abc import AsyncIterator
 from io import BufferedIOBase
 from typing import TYPE_CHECKING, Protocol
 
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
+from starlette.requests import Request
 
 from service.errors import RequestError, invalid, too_long
 from service.http.forms import boundary_of
@@ -23,6 +25,8 @@ MAX_FIELD_BYTES = 16 * 1024
 """Of all fields together that are no files."""
 MAX_FRAME_BYTES = 64 * 1024
 """Of all of a form that is not its file: fields, boundaries, and what is around them."""
+PIECE_BYTES = 256 * 1024
+"""What is worth a thread's time, to write or to read."""
 
 
 class Body(Protocol):
@@ -191,3 +195,19 @@ class FormBody:
 
 def _no_form() -> RequestError:
     return invalid("the form is not valid multipart/form-data")
+
+
+async def body_pieces(request: Request) -> AsyncIterator[bytes]:
+    """A request's body in pieces of `PIECE_BYTES` and a last one, never empty.
+
+    Raises:
+        starlette.requests.ClientDisconnect: The client left before the end.
+    """
+    piece = bytearray()
+    async for chunk in request.stream():
+        piece += chunk
+        if len(piece) >= PIECE_BYTES:
+            yield bytes(piece)
+            piece.clear()
+    if piece:
+        yield bytes(piece)

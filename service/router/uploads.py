@@ -16,13 +16,12 @@ from starlette.requests import ClientDisconnect, Request
 from service.errors import ClientGoneError, body_timeout, invalid, too_long
 from service.http.arrivals import Arrivals
 from service.http.body import body_type
-from service.http.uploads import FORM_TYPE, MAX_FRAME_BYTES, FormBody
+from service.http.uploads import FORM_TYPE, MAX_FRAME_BYTES, PIECE_BYTES, FormBody, body_pieces
 from service.router.wording import Values, Wording
 
 UPLOAD_SECONDS = 600.0
 """As a server has it."""
 _IN_MEMORY_BYTES = 256 * 1024
-_PIECE_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +39,7 @@ class FileBody:
     async def pieces(self) -> AsyncIterator[bytes]:
         """All of it, from the beginning."""
         await asyncio.to_thread(self.file.seek, 0)
-        while piece := await asyncio.to_thread(self.file.read, _PIECE_BYTES):
+        while piece := await asyncio.to_thread(self.file.read, PIECE_BYTES):
             yield piece
 
 
@@ -81,7 +80,7 @@ async def received(
     limit, num_bytes = max_bytes + MAX_FRAME_BYTES, 0
     try:
         async with arrivals.within(UPLOAD_SECONDS):
-            async for piece in _pieces(request):
+            async for piece in body_pieces(request):
                 num_bytes += len(piece)
                 if num_bytes > limit:
                     raise too_long(
@@ -104,15 +103,3 @@ def _keep(piece: bytes, file: IO[bytes], form: FormBody | None) -> None:
     file.write(piece)
     if form is not None:
         form.feed(piece)
-
-
-async def _pieces(request: Request) -> AsyncIterator[bytes]:
-    """The body in pieces that are worth a thread's time."""
-    piece = bytearray()
-    async for chunk in request.stream():
-        piece += chunk
-        if len(piece) >= _PIECE_BYTES:
-            yield bytes(piece)
-            piece.clear()
-    if piece:
-        yield bytes(piece)

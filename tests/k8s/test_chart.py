@@ -10,12 +10,11 @@ import pytest
 
 from service.cli.main import build_parser
 from service.cli.models import pull
-from service.cli.server import reload, route
+from service.cli.server import reload
 from service.environment import ENVIRONMENT_PREFIX
 from service.listening import CLOSE_SECONDS
-from service.router.groups import parse_groups
-from service.settings import Settings, load_settings
-from support.charts import EVERYTHING, chart, named, needs_helm
+from service.settings import Settings
+from support.charts import EVERYTHING, chart, matches, named, needs_helm, servers
 from support.manifests import (
     K8S,
     Manifest,
@@ -32,24 +31,6 @@ from support.running_server import ROOT
 INSTANCE = "app.kubernetes.io/instance"
 GROUPS = ("asia", "europe", "large")
 pytestmark = needs_helm
-
-
-@pytest.fixture(scope="module")
-def plain() -> list[Manifest]:
-    return chart()
-
-
-@pytest.fixture(scope="module")
-def everything() -> list[Manifest]:
-    return chart(values=[EVERYTHING])
-
-
-def _servers(documents: list[Manifest]) -> list[Manifest]:
-    return [
-        each
-        for each in of_kind(documents, "Deployment")
-        if each["metadata"]["labels"]["app.kubernetes.io/component"] == "server"
-    ]
 
 
 def _templates(documents: list[Manifest]) -> list[Manifest]:
@@ -72,10 +53,6 @@ def _selectors(value: Any) -> Iterator[dict[str, str]]:
             yield from _selectors(inner)
 
 
-def _matches(selector: dict[str, str], labels: dict[str, str]) -> bool:
-    return selector.items() <= labels.items()
-
-
 def test_every_selector_names_the_instance_and_selects_something(
     everything: list[Manifest],
 ) -> None:
@@ -85,7 +62,7 @@ def test_every_selector_names_the_instance_and_selects_something(
     assert len(selectors) > 20
     for selector in selectors:
         assert selector[INSTANCE] == "one"
-        assert any(_matches(selector, each) for each in labels)
+        assert any(matches(selector, each) for each in labels)
 
 
 def test_two_releases_live_in_one_namespace(everything: list[Manifest]) -> None:
@@ -98,11 +75,11 @@ def test_two_releases_live_in_one_namespace(everything: list[Manifest]) -> None:
     for documents, others in ((everything, second), (second, everything)):
         for selector in _selectors(documents):
             for template in _templates(others):
-                assert not _matches(selector, template["metadata"]["labels"])
+                assert not matches(selector, template["metadata"]["labels"])
 
 
 def test_groups_select_none_of_each_others_pods(everything: list[Manifest]) -> None:
-    templates = {each["metadata"]["name"]: each for each in _servers(everything)}
+    templates = {each["metadata"]["name"]: each for each in servers(everything)}
     assert templates.keys() == {f"one-dragoman-{group}" for group in GROUPS}
     for group in GROUPS:
         for suffix in ("", "-pods"):
@@ -110,7 +87,7 @@ def test_groups_select_none_of_each_others_pods(everything: list[Manifest]) -> N
             selected = [
                 name
                 for name, each in templates.items()
-                if _matches(
+                if matches(
                     service["spec"]["selector"], each["spec"]["template"]["metadata"]["labels"]
                 )
             ]
@@ -119,7 +96,7 @@ def test_groups_select_none_of_each_others_pods(everything: list[Manifest]) -> N
 
 def test_a_pod_is_that_of_the_base(plain: list[Manifest]) -> None:
     """Probes, waits, limits and rights are the same numbers."""
-    [ours], [base] = _servers(plain), of_kind(source("base"), "Deployment")
+    [ours], [base] = servers(plain), of_kind(source("base"), "Deployment")
     for key in ("minReadySeconds", "progressDeadlineSeconds", "revisionHistoryLimit", "strategy"):
         assert ours["spec"][key] == base["spec"][key], key
     container, of_base = dict(container_of(ours)), dict(container_of(base))
@@ -163,7 +140,7 @@ def test_a_gpus_pod_is_that_of_the_overlay(everything: list[Manifest]) -> None:
 
 
 def test_every_groups_settings_are_ones_the_server_accepts(everything: list[Manifest]) -> None:
-    for deployment in _servers(everything):
+    for deployment in servers(everything):
         container = container_of(deployment)
         container["env"] = [each for each in container["env"] if "DRAGOMAN" in each["name"]]
         environment = environment_of(everything, deployment)
@@ -187,7 +164,7 @@ def test_every_groups_settings_are_ones_the_server_accepts(everything: list[Mani
 def _served(*settings: str) -> tuple[dict[str, str], Manifest]:
     """The settings and the pod of a release's one Deployment."""
     documents = chart(*settings)
-    [deployment] = _servers(documents)
+    [deployment] = servers(documents)
     return environment_of(documents, deployment), pod_of(deployment)
 
 
@@ -249,7 +226,7 @@ def test_all_containers_run_confined_with_volumes_that_are_there(
 )
 def test_what_is_changed_rolls_the_pods(setting: str) -> None:
     first, same, other = (chart(setting.format(value)) for value in ("de", "de", "fr"))
-    templates = [_servers(each)[0]["spec"]["template"] for each in (first, same, other)]
+    templates = [servers(each)[0]["spec"]["template"] for each in (first, same, other)]
     assert templates[0] == templates[1]
     assert templates[0] != templates[2]
 
@@ -258,7 +235,7 @@ def test_keys_and_the_url_of_redis_are_secrets_that_the_pods_read(tmp_path: Path
     toml = tmp_path / "keys.toml"
     toml.write_text('[keys.alice]\nsha256 = "x"\n')
     documents = chart("redis.url=redis://:word@redis:6380/1", files=[f"apiKeys.toml={toml}"])
-    [server] = _servers(documents)
+    [server] = servers(documents)
     secrets = {each["metadata"]["name"]: each["data"] for each in of_kind(documents, "Secret")}
     [variable] = container_of(server)["env"]
     reference = variable["valueFrom"]["secretKeyRef"]
@@ -339,7 +316,7 @@ def test_the_queue_that_keda_asks_for_is_the_servers_and_of_this_group(
     scraped = [
         each["metadata"]["name"]
         for each in of_kind(everything, "Service")
-        if _matches(monitor["spec"]["selector"]["matchLabels"], each["metadata"]["labels"])
+        if matches(monitor["spec"]["selector"]["matchLabels"], each["metadata"]["labels"])
     ]
     assert sorted(scraped) == [f"one-dragoman-{group}" for group in GROUPS], "each pod once"
 
@@ -358,7 +335,7 @@ def test_the_reload_asks_every_pod_of_every_group(everything: list[Manifest]) ->
         service = named(everything, "Service", name)
         assert service["spec"]["clusterIP"] == "None"
         assert service["spec"]["publishNotReadyAddresses"] is True
-        [port] = container_of(_servers(everything)[0])["ports"]
+        [port] = container_of(servers(everything)[0])["ports"]
         assert arguments.port == port["containerPort"]
         folders = [each["mountPath"] for each in container["volumeMounts"]]
         assert str(Path(arguments.key_file).parent) in folders
@@ -379,10 +356,10 @@ def test_what_pods_may_reach_is_what_they_need(everything: list[Manifest]) -> No
         if each["metadata"]["name"] == "one-dragoman-redis"
     ]
     selector = redis["to"][0]["podSelector"]["matchLabels"]
-    assert _matches(selector, counts["spec"]["template"]["metadata"]["labels"])
+    assert matches(selector, counts["spec"]["template"]["metadata"]["labels"])
     named_port = container_of(counts)["ports"][0]["containerPort"]
     assert [each["port"] for each in redis["ports"]] == [named_port]
-    url = environment_of(everything, _without_others(_servers(everything)[0]))["DRAGOMAN_REDIS_URL"]
+    url = environment_of(everything, _without_others(servers(everything)[0]))["DRAGOMAN_REDIS_URL"]
     assert url == f"redis://{counts['metadata']['name']}:{named_port}/0"
     assert {
         "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}
@@ -412,77 +389,9 @@ def test_pods_spread_over_zones_and_nodes_with_the_priority_that_is_made(
     assert europe["priorityClassName"] == priority["metadata"]["name"]
     assert priority["metadata"]["name"].startswith("words-"), "it is of the whole cluster"
     nowhere = chart("spread.zones=none", "spread.nodes=none", "autoscaling.kind=none")
-    [deployment] = _servers(nowhere)
+    [deployment] = servers(nowhere)
     assert "topologySpreadConstraints" not in pod_of(deployment)
     assert deployment["spec"]["replicas"] == 2
-
-
-ROUTER = "one-dragoman-router"
-
-
-def test_the_router_asks_the_service_of_every_group(everything: list[Manifest]) -> None:
-    router = named(everything, "Deployment", ROUTER)
-    arguments = container_of(router)["args"]
-    parsed = build_parser().parse_args(arguments)
-    assert parsed.run is route.run
-    groups = {group.name: group for group in parse_groups(parsed.groups)}
-    assert groups.keys() == set(GROUPS)
-    for name, group in groups.items():
-        service = named(everything, "Service", group.host)
-        assert group.host == f"one-dragoman-{name}"
-        assert group.port in [each["port"] for each in service["spec"]["ports"]]
-    settings = environment_of(everything, router)
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in settings.items():
-            patch.setenv(name, value)
-        assert load_settings().port == container_of(router)["ports"][0]["containerPort"]
-    assert settings["DRAGOMAN_REQUESTS_PER_MINUTE"] == "100", "the release's"
-    assert settings.get("DRAGOMAN_MAX_BODY_BYTES") is None, "a group's own"
-    assert container_of(router)["image"] == "registry.example.org/dragoman:cpu"
-
-
-def test_the_router_has_an_address_is_scaled_scraped_and_let_out_to_the_servers(
-    everything: list[Manifest],
-) -> None:
-    labels = named(everything, "Deployment", ROUTER)["spec"]["template"]["metadata"]["labels"]
-    for kind, path in (("Service", "selector"), ("PodDisruptionBudget", "selector")):
-        selector = named(everything, kind, ROUTER)["spec"][path]
-        assert _matches(selector.get("matchLabels", selector), labels)
-    scaler = named(everything, "HorizontalPodAutoscaler", ROUTER)["spec"]
-    assert scaler["scaleTargetRef"]["name"] == ROUTER
-    policy = named(everything, "NetworkPolicy", ROUTER)["spec"]
-    assert _matches(policy["podSelector"]["matchLabels"], labels)
-    servers, _ = policy["egress"]
-    [to] = servers["to"]
-    for each in _servers(everything):
-        pod = each["spec"]["template"]["metadata"]["labels"]
-        assert _matches(to["podSelector"]["matchLabels"], pod)
-    monitor = named(everything, "ServiceMonitor", ROUTER)["spec"]
-    service = named(everything, "Service", ROUTER)["metadata"]["labels"]
-    assert _matches(monitor["selector"]["matchLabels"], service)
-    of_servers = named(everything, "ServiceMonitor", "one-dragoman")["spec"]["selector"]
-    assert not _matches(of_servers["matchLabels"], service)
-    assert (
-        named(everything, "Ingress", ROUTER)["spec"]["rules"][0]["host"] == "translate.example.org"
-    )
-    route_spec = named(everything, "HTTPRoute", ROUTER)["spec"]
-    assert route_spec["hostnames"] == ["words.example.org"]
-    for backend in (route_spec["rules"][0]["backendRefs"][0]["name"],):
-        assert backend == ROUTER
-
-
-def test_without_a_router_there_is_nothing_of_one(plain: list[Manifest]) -> None:
-    assert not [each for each in plain if "router" in each["metadata"]["name"]]
-
-
-def test_a_routers_pod_leaves_and_is_probed_as_a_servers(everything: list[Manifest]) -> None:
-    router = named(everything, "Deployment", ROUTER)
-    server = named(everything, "Deployment", "one-dragoman-europe")
-    for probe in ("readinessProbe", "livenessProbe", "lifecycle"):
-        assert container_of(router)[probe] == container_of(server)[probe]
-    grace = "terminationGracePeriodSeconds"
-    assert pod_of(router)[grace] == pod_of(server)[grace]
-    assert router["spec"]["strategy"] == server["spec"]["strategy"]
 
 
 def test_each_groups_host_leads_to_its_service(everything: list[Manifest]) -> None:

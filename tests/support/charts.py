@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from support.manifests import K8S, Manifest
+from support.manifests import K8S, Manifest, of_kind
 from support.running_server import ROOT
 
 CHART = K8S / "chart"
@@ -68,3 +68,17 @@ def named(documents: list[Manifest], kind: str, name: str) -> Manifest:
         each for each in documents if (each["kind"], each["metadata"]["name"]) == (kind, name)
     ]
     return found
+
+
+def servers(documents: list[Manifest]) -> list[Manifest]:
+    """The Deployments that translate."""
+    return [
+        each
+        for each in of_kind(documents, "Deployment")
+        if each["metadata"]["labels"]["app.kubernetes.io/component"] == "server"
+    ]
+
+
+def matches(selector: dict[str, str], labels: dict[str, str]) -> bool:
+    """Whether a selector takes what has these labels."""
+    return selector.items() <= labels.items()
