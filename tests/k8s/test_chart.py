@@ -14,13 +14,14 @@ from service.cli.server import reload
 from service.environment import ENVIRONMENT_PREFIX
 from service.listening import CLOSE_SECONDS
 from service.settings import Settings
-from support.charts import EVERYTHING, chart, matches, named, needs_helm, servers
+from support.charts import EVERYTHING, chart, named, needs_helm, server_deployments
 from support.manifests import (
     K8S,
     Manifest,
     container_of,
     environment_of,
     load,
+    matches,
     of_kind,
     pod_of,
     source,
@@ -79,7 +80,7 @@ def test_two_releases_live_in_one_namespace(everything: list[Manifest]) -> None:
 
 
 def test_groups_select_none_of_each_others_pods(everything: list[Manifest]) -> None:
-    templates = {each["metadata"]["name"]: each for each in servers(everything)}
+    templates = {each["metadata"]["name"]: each for each in server_deployments(everything)}
     assert templates.keys() == {f"one-dragoman-{group}" for group in GROUPS}
     for group in GROUPS:
         for suffix in ("", "-pods"):
@@ -96,7 +97,7 @@ def test_groups_select_none_of_each_others_pods(everything: list[Manifest]) -> N
 
 def test_a_pod_is_that_of_the_base(plain: list[Manifest]) -> None:
     """Probes, waits, limits and rights are the same numbers."""
-    [ours], [base] = servers(plain), of_kind(source("base"), "Deployment")
+    [ours], [base] = server_deployments(plain), of_kind(source("base"), "Deployment")
     for key in ("minReadySeconds", "progressDeadlineSeconds", "revisionHistoryLimit", "strategy"):
         assert ours["spec"][key] == base["spec"][key], key
     container, of_base = dict(container_of(ours)), dict(container_of(base))
@@ -140,7 +141,7 @@ def test_a_gpus_pod_is_that_of_the_overlay(everything: list[Manifest]) -> None:
 
 
 def test_every_groups_settings_are_ones_the_server_accepts(everything: list[Manifest]) -> None:
-    for deployment in servers(everything):
+    for deployment in server_deployments(everything):
         container = container_of(deployment)
         container["env"] = [each for each in container["env"] if "DRAGOMAN" in each["name"]]
         environment = environment_of(everything, deployment)
@@ -164,7 +165,7 @@ def test_every_groups_settings_are_ones_the_server_accepts(everything: list[Mani
 def _served(*settings: str) -> tuple[dict[str, str], Manifest]:
     """The settings and the pod of a release's one Deployment."""
     documents = chart(*settings)
-    [deployment] = servers(documents)
+    [deployment] = server_deployments(documents)
     return environment_of(documents, deployment), pod_of(deployment)
 
 
@@ -226,7 +227,7 @@ def test_all_containers_run_confined_with_volumes_that_are_there(
 )
 def test_what_is_changed_rolls_the_pods(setting: str) -> None:
     first, same, other = (chart(setting.format(value)) for value in ("de", "de", "fr"))
-    templates = [servers(each)[0]["spec"]["template"] for each in (first, same, other)]
+    templates = [server_deployments(each)[0]["spec"]["template"] for each in (first, same, other)]
     assert templates[0] == templates[1]
     assert templates[0] != templates[2]
 
@@ -235,7 +236,7 @@ def test_keys_and_the_url_of_redis_are_secrets_that_the_pods_read(tmp_path: Path
     toml = tmp_path / "keys.toml"
     toml.write_text('[keys.alice]\nsha256 = "x"\n')
     documents = chart("redis.url=redis://:word@redis:6380/1", files=[f"apiKeys.toml={toml}"])
-    [server] = servers(documents)
+    [server] = server_deployments(documents)
     secrets = {each["metadata"]["name"]: each["data"] for each in of_kind(documents, "Secret")}
     [variable] = container_of(server)["env"]
     reference = variable["valueFrom"]["secretKeyRef"]
@@ -335,7 +336,7 @@ def test_the_reload_asks_every_pod_of_every_group(everything: list[Manifest]) ->
         service = named(everything, "Service", name)
         assert service["spec"]["clusterIP"] == "None"
         assert service["spec"]["publishNotReadyAddresses"] is True
-        [port] = container_of(servers(everything)[0])["ports"]
+        [port] = container_of(server_deployments(everything)[0])["ports"]
         assert arguments.port == port["containerPort"]
         folders = [each["mountPath"] for each in container["volumeMounts"]]
         assert str(Path(arguments.key_file).parent) in folders
@@ -359,7 +360,9 @@ def test_what_pods_may_reach_is_what_they_need(everything: list[Manifest]) -> No
     assert matches(selector, counts["spec"]["template"]["metadata"]["labels"])
     named_port = container_of(counts)["ports"][0]["containerPort"]
     assert [each["port"] for each in redis["ports"]] == [named_port]
-    url = environment_of(everything, _without_others(servers(everything)[0]))["DRAGOMAN_REDIS_URL"]
+    url = environment_of(everything, _without_others(server_deployments(everything)[0]))[
+        "DRAGOMAN_REDIS_URL"
+    ]
     assert url == f"redis://{counts['metadata']['name']}:{named_port}/0"
     assert {
         "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}
@@ -389,7 +392,7 @@ def test_pods_spread_over_zones_and_nodes_with_the_priority_that_is_made(
     assert europe["priorityClassName"] == priority["metadata"]["name"]
     assert priority["metadata"]["name"].startswith("words-"), "it is of the whole cluster"
     nowhere = chart("spread.zones=none", "spread.nodes=none", "autoscaling.kind=none")
-    [deployment] = servers(nowhere)
+    [deployment] = server_deployments(nowhere)
     assert "topologySpreadConstraints" not in pod_of(deployment)
     assert deployment["spec"]["replicas"] == 2
 

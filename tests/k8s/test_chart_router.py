@@ -6,8 +6,8 @@ from service.cli.main import build_parser
 from service.cli.server import route
 from service.router.groups import parse_groups
 from service.settings import load_settings
-from support.charts import matches, named, needs_helm
-from support.manifests import Manifest, container_of, environment_of, pod_of
+from support.charts import named, needs_helm, server_deployments
+from support.manifests import Manifest, container_of, environment_of, matches, pod_of
 
 GROUPS = ("asia", "europe", "large")
 ROUTER = "one-dragoman-router"
@@ -48,7 +48,7 @@ def test_the_router_has_an_address_is_scaled_scraped_and_let_out_to_theservers(
     assert matches(policy["podSelector"]["matchLabels"], labels)
     servers, _ = policy["egress"]
     [to] = servers["to"]
-    for each in servers(everything):
+    for each in server_deployments(everything):
         pod = each["spec"]["template"]["metadata"]["labels"]
         assert matches(to["podSelector"]["matchLabels"], pod)
     monitor = named(everything, "ServiceMonitor", ROUTER)["spec"]

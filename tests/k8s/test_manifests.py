@@ -18,6 +18,7 @@ from support.manifests import (
     container_of,
     environment_of,
     load,
+    matches,
     of_kind,
     pod_of,
     rendered,
@@ -62,15 +63,11 @@ def _seconds(probe: Manifest) -> float:
     return float(probe["periodSeconds"] * probe["failureThreshold"])
 
 
-def _matches(selector: dict[str, str], labels: dict[str, str]) -> bool:
-    return selector.items() <= labels.items()
-
-
 @stacks
 def test_every_selector_matches_the_pods_of_the_deployment(documents: list[Manifest]) -> None:
     labels = _deployment(documents)["spec"]["template"]["metadata"]["labels"]
     server = SERVER | {INSTANCE: labels[INSTANCE]}
-    assert _matches(server, labels)
+    assert matches(server, labels)
     [budget] = of_kind(documents, "PodDisruptionBudget")
     [policy] = of_kind(documents, "NetworkPolicy")
     [service] = of_kind(documents, "Service")
@@ -94,7 +91,7 @@ def test_a_second_instance_in_the_namespace_selects_none_of_the_first() -> None:
         labels = deployment["spec"]["template"]["metadata"]["labels"]
         for other in ("cpu", "cpu-second"):
             [service] = of_kind(STACKS[other], "Service")
-            assert _matches(service["spec"]["selector"], labels) == (stack == other)
+            assert matches(service["spec"]["selector"], labels) == (stack == other)
         names[stack] = {(each["kind"], each["metadata"]["name"]) for each in STACKS[stack]}
     assert not names["cpu"] & names["cpu-second"], "one would replace the other"
 
@@ -108,9 +105,9 @@ def test_the_policy_of_the_training_selects_the_pods_of_the_job_and_no_server(
     labels = job["spec"]["template"]["metadata"]["labels"]
     selector = policy["spec"]["podSelector"]["matchLabels"]
     assert selector == TRAINING
-    assert _matches(selector, labels)
-    assert not _matches(selector, SERVER)
-    assert not _matches(SERVER, labels), "the Service would send requests to a training"
+    assert matches(selector, labels)
+    assert not matches(selector, SERVER)
+    assert not matches(SERVER, labels), "the Service would send requests to a training"
 
 
 @stacks

@@ -70,15 +70,10 @@ def named(documents: list[Manifest], kind: str, name: str) -> Manifest:
     return found
 
 
-def servers(documents: list[Manifest]) -> list[Manifest]:
+def server_deployments(documents: list[Manifest]) -> list[Manifest]:
     """The Deployments that translate."""
     return [
         each
         for each in of_kind(documents, "Deployment")
         if each["metadata"]["labels"]["app.kubernetes.io/component"] == "server"
     ]
-
-
-def matches(selector: dict[str, str], labels: dict[str, str]) -> bool:
-    """Whether a selector takes what has these labels."""
-    return selector.items() <= labels.items()

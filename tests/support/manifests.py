@@ -90,3 +90,8 @@ def _config_map(directory: Path, generator: Manifest) -> Manifest:
         "metadata": {"name": generator["name"]},
         "data": {key: value for key, _, value in pairs},
     }
+
+
+def matches(selector: dict[str, str], labels: dict[str, str]) -> bool:
+    """Whether a selector takes what has these labels."""
+    return selector.items() <= labels.items()
