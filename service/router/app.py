@@ -38,11 +38,11 @@ LANGUAGE_LISTS: Mapping[str, Sequence[str]] = MappingProxyType(
     }
 )
 """Lists of what the groups that answer have."""
-KEPT_LISTS: Mapping[str, Sequence[str]] = MappingProxyType(
+COMPLETE_LISTS: Mapping[str, Sequence[str]] = MappingProxyType(
     {"/v2/glossaries": ("GET",), "/v3/glossaries": ("GET",), "/v2/usage": ("GET", "POST")}
 )
 """Lists of what is kept for a caller: without one of the groups they would not be whole."""
-KEPT: Sequence[str] = (
+BY_ID: Sequence[str] = (
     "/v1/documents/{id}",
     "/v1/documents/{id}/result",
     "/v2/document/{id}",
@@ -78,13 +78,16 @@ def build_routes(dispatcher: Dispatcher, render_metrics: Callable[[], bytes]) ->
         Route("/v2/glossaries", dispatcher.new_glossary, methods=["POST"]),
         Route("/v3/glossaries", dispatcher.new_glossary, methods=["POST"]),
         *(
-            Route(path, dispatcher.listed, methods=list(how))
+            Route(path, dispatcher.joined_list, methods=list(how))
             for path, how in LANGUAGE_LISTS.items()
         ),
-        *(Route(path, dispatcher.kept_list, methods=list(how)) for path, how in KEPT_LISTS.items()),
-        *(Route(path, dispatcher.kept, methods=list(_ANY)) for path in KEPT),
+        *(
+            Route(path, dispatcher.complete_list, methods=list(how))
+            for path, how in COMPLETE_LISTS.items()
+        ),
+        *(Route(path, dispatcher.by_id, methods=list(_ANY)) for path in BY_ID),
         *(Route(path, _of_one_group, methods=list(_ANY)) for path in OF_ONE_GROUP),
-        Route("/{rest:path}", dispatcher.alike, methods=list(_ANY)),
+        Route("/{rest:path}", dispatcher.from_any, methods=list(_ANY)),
     ]
 
 

@@ -12,7 +12,7 @@ from service.api.languages import ChosenRoute
 from service.errors import RequestError, invalid, unsupported_language
 from service.models.routes.pivot import reachable
 from service.models.routes.routing import RoutingTable
-from service.router.directory import Directory, Known
+from service.router.directory import Directory, GroupState
 from service.router.groups import group_unavailable
 from service.router.wording import Find
 
@@ -29,7 +29,7 @@ class Candidate:
         chosen: The route in it.
     """
 
-    group: Known
+    group: GroupState
     chosen: ChosenRoute
 
 
@@ -49,9 +49,9 @@ def candidates(directory: Directory, find: Find) -> list[Candidate]:
         found.append(Candidate(group=group, chosen=chosen))
     if found:
         return sorted(found, key=_order)
-    unheard = [group for group in directory.groups if not group.was_heard]
+    unheard = [group for group in directory.groups if not group.has_answered]
     if unheard:
-        raise unheard_of(unheard)
+        raise groups_unavailable(unheard)
     chosen = find(directory.table)
     raise unsupported_language(
         f"no group translates from {chosen.route.source} to {chosen.route.target} alone; both ways"
@@ -61,7 +61,9 @@ def candidates(directory: Directory, find: Find) -> list[Candidate]:
     )
 
 
-async def choose(directory: Directory, find: Find, texts: Sequence[str], detect: Detect) -> Known:
+async def choose(
+    directory: Directory, find: Find, texts: Sequence[str], detect: Detect
+) -> GroupState:
     """The group of a request.
 
     Args:
@@ -91,7 +93,7 @@ async def choose(directory: Directory, find: Find, texts: Sequence[str], detect:
     )
 
 
-def only_group(directory: Directory, find: Find) -> Known:
+def only_group(directory: Directory, find: Find) -> GroupState:
     """The group of a document, whose text nobody has read yet.
 
     Raises:
@@ -108,7 +110,9 @@ def only_group(directory: Directory, find: Find) -> Known:
     return found[0].group
 
 
-def group_of_dictionaries(directory: Directory, pairs: Iterable[tuple[str, str]]) -> Known | None:
+def group_of_dictionaries(
+    directory: Directory, pairs: Iterable[tuple[str, str]]
+) -> GroupState | None:
     """The group of a glossary, by the base codes of its dictionaries; None if there is no such.
 
     It is the group that texts of these languages go to.
@@ -122,7 +126,7 @@ def group_of_dictionaries(directory: Directory, pairs: Iterable[tuple[str, str]]
     return directory.groups[min(found)[-1]] if found else None
 
 
-def unheard_of(groups: Sequence[Known]) -> RequestError:
+def groups_unavailable(groups: Sequence[GroupState]) -> RequestError:
     """A 503: nothing is known of some groups yet."""
     return group_unavailable(
         [group.name for group in groups], groups[0].problem or "it was not asked yet"

@@ -19,27 +19,27 @@ _NO_TABLE = RoutingTable([])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
-    """What is known of a group.
+class GroupState:
+    """State of a group, as it answered last.
 
     Attributes:
         name: Of the group.
         problem: Why it does not answer now; nothing where it does.
         offers: What it translated when it last answered.
         table: The routes among these.
-        was_heard: It has answered at least once.
+        has_answered: It has answered at least once.
     """
 
     name: str
     problem: str = ""
     offers: tuple[Offer, ...] = ()
     table: RoutingTable = field(default=_NO_TABLE, repr=False)
-    was_heard: bool = False
+    has_answered: bool = False
 
     @property
     def is_up(self) -> bool:
         """It has answered, and answers now."""
-        return self.was_heard and not self.problem
+        return self.has_answered and not self.problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,16 +52,16 @@ class Directory:
             languages a text may be in.
     """
 
-    groups: tuple[Known, ...]
+    groups: tuple[GroupState, ...]
     table: RoutingTable = field(repr=False)
 
     @property
-    def up(self) -> tuple[Known, ...]:
+    def up(self) -> tuple[GroupState, ...]:
         """Those that answer."""
         return tuple(group for group in self.groups if group.is_up)
 
     @property
-    def down(self) -> tuple[Known, ...]:
+    def down(self) -> tuple[GroupState, ...]:
         """Those that do not."""
         return tuple(group for group in self.groups if not group.is_up)
 
@@ -71,7 +71,7 @@ class Directory:
         return tuple(self.table.all.languages)
 
 
-def directory_of(groups: Sequence[Known], *, pivot: str | None) -> Directory:
+def directory_of(groups: Sequence[GroupState], *, pivot: str | None) -> Directory:
     """The directory of groups; checkpoints of one name in several of them are told apart."""
     taken: set[str] = set()
     offers = []

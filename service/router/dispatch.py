@@ -32,11 +32,11 @@ from service.models.requests.detection import LanguageDetection
 from service.router.choice import (
     choose,
     group_of_dictionaries,
+    groups_unavailable,
     only_group,
-    unheard_of,
 )
 from service.router.connection import Body, BytesBody
-from service.router.directory import Directory, Known
+from service.router.directory import Directory, GroupState
 from service.router.groups import ConnectError, LostError, group_lost, group_unavailable
 from service.router.joining import joined, summed
 from service.router.metrics import RouterMetrics
@@ -141,18 +141,18 @@ class Dispatcher:
             raise unsupported("dictionaries", reason="no group translates all of these languages")
         return await self._passed(request, group, BytesBody(data=data))
 
-    async def listed(self, request: Request) -> Response:
+    async def joined_list(self, request: Request) -> Response:
         """Join a list of all groups that answer."""
         return await self._joined(request, self.directory.up, joined)
 
-    async def kept_list(self, request: Request) -> Response:
+    async def complete_list(self, request: Request) -> Response:
         """Join a list of all groups, of which none may be missing."""
         down = self.directory.down
         if down:
-            raise unheard_of(down)
+            raise groups_unavailable(down)
         return await self._joined(request, self.directory.groups, summed)
 
-    async def kept(self, request: Request) -> Response:
+    async def by_id(self, request: Request) -> Response:
         """Ask one group after another until one knows what is asked for."""
         body = BytesBody(data=await self.reader.read_bytes(request))
         refusal: Response | None = None
@@ -169,21 +169,23 @@ class Dispatcher:
                 return PassedAnswer(answer, group.name)
             refusal = _copied(answer, await self._read(answer, group.name))
         if unreached:
-            raise unheard_of([one for one in self.directory.groups if one.name in unreached])
+            raise groups_unavailable(
+                [one for one in self.directory.groups if one.name in unreached]
+            )
         assert refusal is not None  # a router has a group
         return refusal
 
-    async def alike(self, request: Request) -> Response:
+    async def from_any(self, request: Request) -> Response:
         """Pass on what every group answers alike."""
         body = BytesBody(data=await self.reader.read_bytes(request))
         name, answer = await self._first(request, body, self.directory.up)
         return PassedAnswer(answer, name)
 
-    async def _passed(self, request: Request, group: Known, body: Body) -> PassedAnswer:
+    async def _passed(self, request: Request, group: GroupState, body: Body) -> PassedAnswer:
         return PassedAnswer(await self._ask(request, group, body), group.name)
 
     async def _first(
-        self, request: Request, body: Body, groups: Sequence[Known]
+        self, request: Request, body: Body, groups: Sequence[GroupState]
     ) -> tuple[str, Answer]:
         """The answer of the first group that can be reached."""
         for group in groups:
@@ -192,9 +194,9 @@ class Dispatcher:
             except RequestError as error:
                 if error.problem.code != "group_unavailable":
                     raise
-        raise unheard_of(self.directory.groups)
+        raise groups_unavailable(self.directory.groups)
 
-    async def _ask(self, request: Request, group: Known, body: Body) -> Answer:
+    async def _ask(self, request: Request, group: GroupState, body: Body) -> Answer:
         """A group's answer; dropped if the client goes before it is there.
 
         Raises:
@@ -207,7 +209,7 @@ class Dispatcher:
             answer = await cancelled_on_disconnect(request, work)
         except ConnectError as error:
             self.metrics.passed(group.name, None)
-            self.watch.missed(group.name, str(error))
+            self.watch.mark_unreachable(group.name, str(error))
             raise group_unavailable([group.name], str(error)) from error
         except LostError as error:
             self.metrics.passed(group.name, None)
@@ -216,11 +218,14 @@ class Dispatcher:
         return answer
 
     async def _joined(
-        self, request: Request, groups: Sequence[Known], join: Callable[[Sequence[Any]], object]
+        self,
+        request: Request,
+        groups: Sequence[GroupState],
+        join: Callable[[Sequence[Any]], object],
     ) -> Response:
         body = BytesBody(data=await self.reader.read_bytes(request))
         if not groups:
-            raise unheard_of(self.directory.groups)
+            raise groups_unavailable(self.directory.groups)
         contents = []
         for group in groups:
             answer = await self._ask(request, group, body)

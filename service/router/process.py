@@ -169,7 +169,7 @@ class Router:
             self._is_hurried.set()
 
     def _on_hangup(self) -> None:
-        self._watch.hurry()
+        self._watch.poll_now()
 
     async def _leave(self) -> None:
         """Refuse what comes, wait for what is passed on, close."""

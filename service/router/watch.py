@@ -13,7 +13,7 @@ from dataclasses import replace
 from service.models.requests.detection import LanguageDetection
 from service.models.routes.routing import RoutingTable
 from service.router.connection import Asked, BytesBody
-from service.router.directory import Directory, Known, directory_of, offers_of
+from service.router.directory import Directory, GroupState, directory_of, offers_of
 from service.router.groups import ConnectError, Group, LostError
 from service.router.metrics import RouterMetrics
 from service.router.pool import Pool
@@ -21,8 +21,8 @@ from service.router.pool import Pool
 _LOGGER = logging.getLogger("dragoman.router")
 
 INTERVAL_SECONDS = 2.0
-"""Between two looks at a group: a reload is known everywhere within it."""
-_LOOK_SECONDS = 5.0
+"""Between two polls of a group: a reload is known everywhere within it."""
+_POLL_SECONDS = 5.0
 _MAX_BYTES = 32 * 2**20
 
 
@@ -54,17 +54,17 @@ class Watch:
         self._pivot = pivot
         self._detection = detection
         self._metrics = metrics
-        self._known = {group.name: Known(name=group.name) for group in groups}
+        self._known = {group.name: GroupState(name=group.name) for group in groups}
         self._bodies: dict[str, bytes] = {}
         self._wake = asyncio.Event()
-        self._askers = {group.name: Pool(group, seconds=_LOOK_SECONDS) for group in groups}
+        self._askers = {group.name: Pool(group, seconds=_POLL_SECONDS) for group in groups}
         self.directory = directory_of(tuple(self._known.values()), pivot=pivot)
 
     def __repr__(self) -> str:
         return f"<Watch {len(self.directory.up)} of {len(self._known)} groups>"
 
     async def run(self) -> None:
-        """Look at all groups side by side until cancelled."""
+        """Poll all groups side by side until cancelled."""
         try:
             async with asyncio.TaskGroup() as tasks:
                 for name in self._known:
@@ -73,15 +73,15 @@ class Watch:
             for pool in self._askers.values():
                 pool.close()
 
-    def missed(self, name: str, reason: str) -> None:
-        """Note that a request did not reach a group; the next look says whether that is over."""
+    def mark_unreachable(self, name: str, reason: str) -> None:
+        """Note that a request did not reach a group; the next poll says whether that is over."""
         self._note(replace(self._known[name], problem=reason))
 
-    def hurry(self) -> None:
-        """Look at all groups now."""
+    def poll_now(self) -> None:
+        """Poll all groups now."""
         self._wake.set()
 
-    async def look(self, name: str) -> None:
+    async def poll(self, name: str) -> None:
         """Ask one group what it translates."""
         try:
             answer = await self._askers[name].ask(_LIST)
@@ -97,13 +97,13 @@ class Watch:
     async def _follow(self, name: str) -> None:
         while True:
             try:
-                await self.look(name)
+                await self.poll(name)
             except Exception:
-                _LOGGER.exception("look_failed")
+                _LOGGER.exception("poll_failed")
             await self._pause()
 
     async def _pause(self) -> None:
-        """Wait until the next look, or until somebody wants one."""
+        """Wait until the next poll, or until somebody wants one."""
         with suppress(TimeoutError):
             async with asyncio.timeout(INTERVAL_SECONDS):
                 await self._wake.wait()
@@ -115,7 +115,7 @@ class Watch:
             offers = await asyncio.to_thread(offers_of, body)
             table = await asyncio.to_thread(RoutingTable, offers, pivot=self._pivot)
             self._bodies[name] = body
-            known = Known(name=name, offers=offers, table=table, was_heard=True)
+            known = GroupState(name=name, offers=offers, table=table, has_answered=True)
             fields = {
                 "group": name,
                 "checkpoints": len(offers),
@@ -126,14 +126,14 @@ class Watch:
         else:
             self._note(replace(self._known[name], problem=""))
 
-    async def _note_languages(self, known: Known) -> None:
+    async def _note_languages(self, known: GroupState) -> None:
         others = self._known | {known.name: known}
         directory = directory_of(tuple(others.values()), pivot=self._pivot)
         if self._detection.is_on and directory.languages != self.directory.languages:
             await asyncio.to_thread(self._detection.read_statistics, directory.languages)
         self._note(known)
 
-    def _note(self, known: Known) -> None:
+    def _note(self, known: GroupState) -> None:
         before = self._known[known.name]
         self._known[known.name] = known
         self._metrics.group_is(known.name, is_up=known.is_up)

@@ -15,28 +15,28 @@ from service.router.choice import (
     group_of_dictionaries,
     only_group,
 )
-from service.router.directory import Directory, Known, directory_of
+from service.router.directory import Directory, GroupState, directory_of
 from service.router.wording import DEEPL, LIBRETRANSLATE, V1, Find
 
 PIVOT = "en"
 
 
-def _group(name: str, *pairs: str, problem: str = "", was_heard: bool = True) -> Known:
+def _group(name: str, *pairs: str, problem: str = "", has_answered: bool = True) -> GroupState:
     """A group whose checkpoints have one direction each, as "de-en"."""
     offers = tuple(
         Offer(name=pair, pairs=[LanguagePair(source=pair.split("-")[0], target=pair.split("-")[1])])
         for pair in pairs
     )
-    return Known(
+    return GroupState(
         name=name,
         problem=problem,
         offers=offers,
         table=RoutingTable(offers, pivot=PIVOT),
-        was_heard=was_heard,
+        has_answered=has_answered,
     )
 
 
-def _all(*groups: Known) -> Directory:
+def _all(*groups: GroupState) -> Directory:
     return directory_of(groups, pivot=PIVOT)
 
 
@@ -110,7 +110,7 @@ def test_two_hops_in_two_groups_are_told_to_be_so() -> None:
 
 
 def test_while_a_group_was_never_heard_of_its_languages_may_be_any() -> None:
-    silent = _group("late", problem="connection refused", was_heard=False)
+    silent = _group("late", problem="connection refused", has_answered=False)
     with pytest.raises(RequestError) as caught:
         candidates(_all(EUROPE, silent), _find("ja", "en"))
     assert caught.value.problem.status == 503

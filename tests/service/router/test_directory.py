@@ -7,7 +7,7 @@ import pytest
 
 from model.text.languages.tags import LanguagePair
 from service.models.routes.routing import Offer, RoutingTable
-from service.router.directory import Known, directory_of, offers_of
+from service.router.directory import GroupState, directory_of, offers_of
 
 
 def _model(name: str, **fields: Any) -> dict[str, Any]:
@@ -53,7 +53,7 @@ def test_models_of_one_name_in_two_groups_are_both_in_the_table_of_all() -> None
     for name, pair in (("europe", ("de", "en")), ("asia", ("ja", "en"))):
         offers = (Offer(name="m", pairs=[LanguagePair(source=pair[0], target=pair[1])]),)
         table = RoutingTable(offers)
-        groups.append(Known(name=name, offers=offers, table=table, was_heard=True))
+        groups.append(GroupState(name=name, offers=offers, table=table, has_answered=True))
     directory = directory_of(groups, pivot=None)
     assert directory.table.names == ("m", "m (asia)")
     assert set(directory.languages) == {"de", "en", "ja"}
