@@ -124,7 +124,7 @@ class Subject:
 
     def int8_log_probs(self, sample: Sample) -> list[list[float]]:
         """Of every target token, by the int8 kernels."""
-        return sample.of_targets(_fed_to_kernels(self.int8, sample))
+        return _fed_to_kernels(self.int8, sample)
 
 
 def batches(
@@ -214,8 +214,8 @@ def first_pair(family: Family, manifest: Manifest) -> LanguagePair:
     return pair
 
 
-def _fed_to_kernels(network: Int8Network, sample: Sample) -> Tensor:
-    """Log-probabilities, (B, P + T - 1, V), position after position."""
+def _fed_to_kernels(network: Int8Network, sample: Sample) -> list[list[float]]:
+    """Log-probabilities of every target token, position after position."""
     fed, lengths = sample.fed.numpy(), [len(ids) for ids in sample.sources]
     num_rows, num_steps = fed.shape
     session = kernels.load(network.instruction_set).session(
@@ -230,17 +230,21 @@ def _fed_to_kernels(network: Int8Network, sample: Sample) -> Tensor:
     rows, slots = np.arange(num_rows), np.arange(num_rows, dtype=np.int32)
     ids = np.array([index for source in sample.sources for index in source], dtype=np.int32)
     session.encode(ids, np.array(lengths, dtype=np.int32), slots)
-    steps = []
+    start = len(sample.prefix) - 1
+    found: list[list[float]] = [[] for _ in sample.targets]
+    values, best = np.empty((num_rows, 1), dtype=np.float32), np.empty((num_rows, 1), np.int64)
     for position in range(num_steps):
-        values = np.empty((num_rows, network.config.output_size), dtype=np.float32)
-        best = np.empty(values.shape, dtype=np.int64)
         at = np.full(num_rows, position)
         session.feed(fed[:, position].copy(), rows, rows, at, values, best, None)
-        by_token = np.full(values.shape, -np.inf, dtype=np.float32)
-        found, ranks = np.nonzero(np.isfinite(values))  # suppressed tokens are impossible
-        by_token[found, best[found, ranks]] = values[found, ranks]
-        steps.append(torch.from_numpy(by_token))
-    return torch.stack(steps, dim=1)
+        index = position - start
+        if index < 0:
+            continue  # language tags are fed and not scored
+        wanted = [[target[min(index, len(target) - 1)]] for target in sample.targets]
+        session.log_probs_of(np.array(wanted), values)
+        for row, target in enumerate(sample.targets):
+            if index < len(target):
+                found[row].append(float(values[row, 0]))
+    return found
 
 
 def _cut(ids: Sequence[int], length: int) -> list[int]:

@@ -59,6 +59,12 @@ def check_run(
     if experiment.run.compile:
         with places.blame("run.compile"):
             check_compiler(device)
+    if experiment.run.time == "processor" and device.type != "cpu":
+        with places.blame("run.time"):
+            raise ConfigError(
+                "run.time is 'processor', which counts nothing of what a device does; it must be"
+                f" 'wall' on {device.type}"
+            )
     with places.blame("run.update_freq"):
         if experiment.run.update_freq < num_workers:
             raise ConfigError(

@@ -364,7 +364,7 @@ def _prepare(
         optimiser_config=experiment.optimiser,
         schedule=experiment.schedule,
         run=experiment.run,
-        clock=time.monotonic,
+        clock=time.process_time if experiment.run.time == "processor" else time.monotonic,
         progress=progress,
         group=group,
         average=average,

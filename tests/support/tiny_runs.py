@@ -101,6 +101,9 @@ class StopInScores:
         return self._path.stat().st_mtime_ns if self._path.exists() else None
 
 
+CPU = torch.device("cpu")
+
+
 @contextmanager
 def undrawn() -> Iterator[None]:
     """No curves are drawn of runs in this process: that takes longer than all the rest."""
@@ -114,6 +117,7 @@ def run(
     *,
     experiment: Experiment = EXPERIMENT,
     resume: bool = False,
+    device: torch.device = CPU,
     num_updates: int = 10_000,
     should_stop: ShouldStop = never,
     start_from: Path | None = None,
@@ -136,7 +140,7 @@ def run(
             data_folder=data_folder,
             output=output,
             resume=resume,
-            device=torch.device("cpu"),
+            device=device,
             command="dragoman train tiny.yaml",
             start_from=start_from,
             cache=cache,

@@ -82,6 +82,11 @@ class AnySession {
   // the average of heads; null for a network without layers.
   virtual const float* weights(int row) const = 0;
 
+  // … and the log probabilities of `num` tokens for row number `row` of a `feed` without lists, bit
+  // for bit as a search has them.
+  virtual void log_probs_of(int row, const std::int64_t* tokens, int num,
+                            float* log_probs) const = 0;
+
   virtual const StepSeconds& seconds() const = 0;
 };
 

@@ -106,6 +106,7 @@ class CheckedSession {
 
   py::list step() {
     std::vector<Finished> finished;
+    num_fed_ = 0;
     {
       const py::gil_scoped_release free;
       finished = session_->step();
@@ -152,6 +153,7 @@ class CheckedSession {
                          weights->shape(1) <= limits_.max_source_length),
             "weights must be (rows, source positions), beside `attended`");
     const int num_tokens = network_->target_table->num_outputs();
+    num_fed_ = 0;
     step_.resize(num_rows);
     for (py::ssize_t i = 0; i < num_rows; ++i) {
       const std::int64_t token = tokens.data()[i], row = rows.data()[i], slot = slots.data()[i],
@@ -172,9 +174,27 @@ class CheckedSession {
     const py::gil_scoped_release free;
     session_->feed(step_.data(), static_cast<int>(num_rows), num_candidates, nullptr, nullptr,
                   to_log_probs, to_best, to_attended);
+    num_fed_ = static_cast<int>(num_rows);
     for (int i = 0; to_weights != nullptr && i < static_cast<int>(num_rows); ++i) {
       const float* own = session_->weights(i);
       if (own != nullptr) std::copy_n(own, num_weights, to_weights + i * num_weights);
+    }
+  }
+
+  void log_probs_of(const Array<std::int64_t>& tokens, Array<float> log_probs) const {
+    require(num_fed_ > 0 && tokens.ndim() == 2 && tokens.shape(0) == num_fed_ &&
+                log_probs.ndim() == 2 && log_probs.shape(0) == tokens.shape(0) &&
+                log_probs.shape(1) == tokens.shape(1),
+            "tokens and results must be (rows of the last feed, tokens)");
+    const std::size_t num = tokens.shape(1);
+    for (py::ssize_t i = 0; i < tokens.size(); ++i) {
+      require_range(tokens.data()[i] >= 0 && tokens.data()[i] < network_->output->num_outputs(),
+                    "a token is out of range");
+    }
+    float* to = log_probs.mutable_data();
+    for (int row = 0; row < num_fed_; ++row) {
+      session_->log_probs_of(row, tokens.data() + row * num,
+                             static_cast<int>(num), to + row * num);
     }
   }
 
@@ -247,6 +267,7 @@ class CheckedSession {
   Limits limits_;
   std::unique_ptr<AnySession> session_;
   std::vector<StepRow> step_;
+  int num_fed_ = 0;  // rows of a `feed` that no other work has followed
 };
 
 }  // namespace
@@ -303,5 +324,7 @@ PYBIND11_MODULE(_kernels, module) {
            py::arg("rows").noconvert(), py::arg("slots").noconvert(),
            py::arg("positions").noconvert(), py::arg("log_probs").noconvert(),
            py::arg("best").noconvert(), py::arg("attended"), py::arg("weights") = py::none())
+      .def("log_probs_of", &CheckedSession::log_probs_of, py::arg("tokens").noconvert(),
+           py::arg("log_probs").noconvert())
       .def("seconds", &CheckedSession::seconds);
 }

@@ -32,6 +32,11 @@ class Session : public AnySession, private Pasts {
     return num_layers_ > 0 ? weights_.row(row) : nullptr;
   }
 
+  void log_probs_of(int row, const std::int64_t* tokens, int num,
+                    float* log_probs) const override {
+    output_.log_probs_of(stack_.input, row, nullptr, tokens, num, log_probs);
+  }
+
   const StepSeconds& seconds() const override { return seconds_; }
 
  private:

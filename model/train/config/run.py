@@ -10,6 +10,7 @@ from model.errors import ConfigError
 from model.train.config.limits import at_least
 
 Precision = Literal["float32", "bfloat16"]
+Time = Literal["wall", "processor"]
 Metric = Literal["bleu", "chrf", "loss"]
 BleuTokenizer = Literal["13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "none"]
 """As `model.offline.evaluate.TOKENIZERS`."""
@@ -28,6 +29,9 @@ class RunConfig:
     Attributes:
         max_updates: The run ends after so many updates; 0 means no such limit.
         max_minutes: The run ends after so many minutes of training; 0 means no such limit.
+        time: What these minutes are of. "processor" counts the processor time of a worker on a
+            CPU: a run that waits for a core, or is stopped for a while, learns as much as one
+            that has it for itself.
         batch_tokens: Limit of a batch's padded tokens, on either side.
         update_freq: Batches per update; their gradients add up to the large batch's exactly.
         precision: "bfloat16" runs matrix products under autocast.
@@ -59,6 +63,7 @@ class RunConfig:
 
     max_updates: int = 0
     max_minutes: float = 0.0
+    time: Time = "wall"
     batch_tokens: int = 4096
     update_freq: int = 1
     precision: Precision = "float32"

@@ -90,6 +90,17 @@ def test_what_does_not_fit_is_refused_by_the_binding() -> None:
             session.feed(*(np.array([value]) for value in values), *results, None)
     with pytest.raises(TypeError):
         session.feed(*(np.array([0], dtype=np.int32) for _ in range(4)), *results, None)
+    asked = np.array([[5]]), np.empty((1, 1), dtype=np.float32)
+    with pytest.raises(ValueError, match="rows of the last feed"):
+        session.log_probs_of(*asked)
+    encode([3], [1], [0])
+    session.feed(*(np.array([value]) for value in (1, 0, 0, 0)), *results, None)
+    session.log_probs_of(*asked)
+    with pytest.raises(ValueError, match="rows of the last feed"):
+        session.log_probs_of(np.array([[5], [5]]), np.empty((2, 1), dtype=np.float32))
+    for token in (-1, 23):
+        with pytest.raises(IndexError, match="a token is out of range"):
+            session.log_probs_of(np.array([[token]]), asked[1])
     session.admit(**admission())
     for change, error in (
         ({"slot": 2}, "a slot is out"),

@@ -169,6 +169,9 @@ def test_the_likeliest_tokens_are_few_of_many_and_the_suppressed_are_not_among_t
     few_log_probs, few_best = best_of(8)
     assert (few_best == all_best[:, :8]).all()
     assert (few_log_probs == all_log_probs[:, :8]).all()
+    asked = np.empty_like(all_log_probs)
+    session.log_probs_of(all_best, asked)
+    assert (asked == all_log_probs).all(), "a token asked for has the bits that it is ranked by"
 
 
 def test_alignments_are_those_of_the_float_network() -> None:

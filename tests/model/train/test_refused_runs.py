@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from model.errors import ConfigError, DataError, TrainingError
 from model.train.config.experiment import read_placed_experiment
@@ -60,6 +61,15 @@ def test_a_compiler_that_is_missing_is_named_with_its_line_before_any_work(
     message = rf"tiny\.yaml:{line}: run\.compile is true, but there is no C\+\+ compiler"
     with pytest.raises(ConfigError, match=message):
         run(data_folder, tmp_path / "run", experiment=experiment, places=places)
+    assert not (tmp_path / "run").exists()
+
+
+def test_minutes_of_the_processor_are_refused_where_a_device_does_the_work(
+    data_folder: Path, tmp_path: Path
+) -> None:
+    counted = replace(EXPERIMENT, run=replace(EXPERIMENT.run, time="processor"))
+    with pytest.raises(ConfigError, match=r"^run\.time is 'processor', .* on cuda$"):
+        run(data_folder, tmp_path / "run", experiment=counted, device=torch.device("cuda", 0))
     assert not (tmp_path / "run").exists()
 
 

@@ -2,6 +2,7 @@
 
 import shutil
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -238,6 +239,18 @@ def test_a_run_without_a_better_snapshot_ends_early(data_folder: Path, tmp_path:
     assert run(data_folder, tmp_path, experiment=hopeless)
     card = (tmp_path / "checkpoint" / "card.md").read_text(encoding="utf-8")
     assert "500 updates" not in card
+
+
+def test_minutes_of_the_processor_pass_only_while_it_works(
+    data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    length = {"max_updates": 0, "max_minutes": 0.1, "time": "processor", "average_counts": ()}
+    counted = replace(EXPERIMENT, run=replace(EXPERIMENT.run, **length))
+    seconds = count()  # every update takes one
+    monkeypatch.setattr("time.process_time", lambda: next(seconds))
+    assert run(data_folder, tmp_path, experiment=counted)
+    card = (tmp_path / "checkpoint" / "card.md").read_text(encoding="utf-8")
+    assert "6 updates in 0 minutes" in card
 
 
 def test_the_moving_average_is_scored_and_competes_at_the_end(
