@@ -1,0 +1,108 @@
+"""Trials in equal time: each is an experiment that can be read, with the text it learns from."""
+
+import gzip
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import trials
+
+from model.train.config.experiment import Experiment, read_experiment
+
+Commands = list[Sequence[str]]
+
+
+@pytest.fixture
+def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Commands:
+    """What is run, of which translations leave a line, and nothing is trained."""
+    for name in ("en-de/train/tatoeba-more.en", "en-zh/train/tatoeba.zh", "en-zh/train/tatoeba.en"):
+        path = tmp_path / "data" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("one\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    found: Commands = []
+
+    def run_all(commands: Sequence[Sequence[str]]) -> None:
+        found.extend(commands)
+        for words in commands:
+            if words[0] == "translate":
+                path = Path(words[words.index("--output") + 1])
+                path.write_bytes(gzip.compress("一\n".encode()))
+
+    monkeypatch.setattr(trials, "run_all", run_all)
+    return found
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> None:
+    monkeypatch.setattr(sys, "argv", ["trials.py", "data", *words])
+    trials.main()
+
+
+def experiments(group: str) -> dict[str, Experiment]:
+    folder = trials.FOLDER / group
+    return {path.stem: read_experiment(path) for path in folder.glob("*.yaml")}
+
+
+@pytest.mark.parametrize("group", trials.GROUPS)
+def test_every_trial_is_an_experiment_of_equal_time_that_no_test_set_has_a_say_in(
+    group: str, commands: Commands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(monkeypatch, group)
+    found = experiments(group)
+    assert found.keys() == trials.read_group(group)["trials"].keys()
+    assert {one.run.time for one in found.values()} == {"processor"}
+    for one in found.values():
+        scored = (one.data.directions[0].dev_corpora, one.data.directions[0].report_corpora)
+        assert {corpus.split for part in scored for corpus in part} == {"dev"}
+    two_halves = {"general-first", "general-then-everyday"}
+    minutes = {name: one.run.max_minutes for name, one in found.items() if name not in two_halves}
+    assert len(set(minutes.values())) == 1
+    trained = [words for words in commands if words[0] == "train"]
+    assert len(trained) == len(found)
+
+
+def test_a_trial_differs_from_the_plain_one_by_what_it_is_named_for(
+    commands: Commands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(monkeypatch, "recipes")
+    found = experiments("recipes")
+    assert found["smoothing-0"].optimiser.label_smoothing == 0.0
+    assert found["r-drop"].optimiser.rdrop_alpha > 0.0
+    assert found["bpe-dropout"].data.regularisation is not None
+    assert found["plain"].data.regularisation is None
+    names = {corpus.name for corpus in found["general-first"].data.directions[0].train}
+    assert "tatoeba" not in names
+    assert "python-docs" in names
+    last = {words[words.index("--output") + 1]: words for words in commands if "--output" in words}
+    words = last["runs/trials/recipes/general-then-everyday"]
+    start = words[words.index("--start-from") + 1]
+    assert start == "runs/trials/recipes/general-first/checkpoint"
+
+
+def test_only_the_texts_that_a_trial_learns_from_are_translated_and_each_once(
+    commands: Commands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(monkeypatch, "recipes", "--only", "tagged-back-translation", "distillation")
+    run(monkeypatch, "recipes", "--only", "tagged-back-translation")
+    translated = [words for words in commands if words[0] == "translate"]
+    assert [Path(words[1]).name for words in translated] == ["tatoeba-more.en", "tatoeba.zh"]
+    assert "--nearest-to" in translated[1]
+    text = gzip.decompress((trials.FOLDER / "recipes" / "tagged.zh.gz").read_bytes()).decode()
+    assert text == "* 一\n"
+    (corpus,) = [
+        one
+        for one in experiments("recipes")["tagged-back-translation"].data.directions[0].train
+        if one.source_file
+    ]
+    assert corpus.source_file == "runs/trials/recipes/tagged.zh.gz"
+    assert corpus.target_file == "data/en-de/train/tatoeba-more.en.gz"
+
+
+def test_a_trial_that_is_not_there_is_named(
+    commands: Commands, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        run(monkeypatch, "shapes", "--only", "9+9")
+    assert "no such trial: 9+9; there are ['3+2'," in capsys.readouterr().err
+    assert commands == []
