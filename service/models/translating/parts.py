@@ -69,6 +69,11 @@ class Parts:
     def __repr__(self) -> str:
         return f"<Parts: {len(self._asked)} asked for, {len(self._copied)} copied>"
 
+    @property
+    def asked(self) -> list[tuple[int, int]]:
+        """Text and index of the sentences that the network is asked for, by number."""
+        return self._asked
+
     def report_copied(self) -> None:
         """Report the sentences that the network does not see."""
         for place in self._copied:

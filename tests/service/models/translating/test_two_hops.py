@@ -17,7 +17,12 @@ from service.engine.client.client import EngineClient
 from service.engine.client.segment_room import SegmentRoom
 from service.engine.messages import Configure
 from service.errors import RequestError
-from service.models.requests.translation import DoneSegment, TranslatedText, TranslationRequest
+from service.models.requests.translation import (
+    DoneSegment,
+    GrowingSentence,
+    TranslatedText,
+    TranslationRequest,
+)
 from service.models.routes.routing import Hop, Route
 from service.models.translating.translator import OnlineTranslator
 from service.models.translating.two_hops import TwoHops
@@ -302,3 +307,12 @@ def test_only_the_last_hop_is_drawn(
     ]
     assert len({text.best.text for text in drawn}) > 1
     assert len({between.text for text in drawn for between in text.between or () if between}) == 1
+
+
+def test_through_a_pivot_sentences_are_told_when_they_are_done_alone(
+    runner: asyncio.Runner, hops: tuple[OnlineTranslator, OnlineTranslator]
+) -> None:
+    told: list[DoneSegment | GrowingSentence] = []
+    request = replace(_request(TEXT, "7.30"), beam_size=1, is_watched=True)
+    runner.run(TwoHops(*hops).translate(request, told.append))
+    assert [type(news) for news in told] == [DoneSegment] * 2
