@@ -34,6 +34,11 @@ class DonePart:
     part: Text
 
     @property
+    def is_copied(self) -> bool:
+        """Whether the network has not seen it."""
+        return self.text.pieces[self.index].segment.is_verbatim
+
+    @property
     def segment(self) -> DoneSegment:
         """The report of it."""
         translation = self.part.translation
