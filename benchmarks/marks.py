@@ -1,7 +1,8 @@
 """`python -m benchmarks.marks DATA`: how marks come through the bundled networks, way by way.
 
-Takes real sentences, corpora in turn: of all dev sets, and strings of interfaces out of two
-training corpora, as no dev set has any. Where a word or number stands once in the source and once
+Takes real sentences, corpora in turn: of all dev sets, strings of interfaces out of two training
+corpora, as no dev set has any, and sentences of mails, of which there is no corpus at all: those of
+mails.tsv were written for this. Where a word or number stands once in the source and once
 in its reference a mark or a number takes its place in both; where there are too few such sentences,
 others have one before or behind them. They are translated in five ways: as they are; with
 stand-ins; with the mark left out and placed by the alignment; split around the mark; and as library
@@ -13,7 +14,7 @@ against the references, and writes benchmarks/results/marks-<time>.json. DATA ho
 
 import random
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
@@ -53,6 +54,8 @@ BESIDE: Mapping[str, str] = {
 }
 """Where the mark of a sentence stands that shares no word with its reference."""
 INTERFACES = ("aosp-apps", "thunderbird")
+MAILS = Path(__file__).with_name("mails.tsv")
+"""The same sentences in each of its columns' languages."""
 ANY = "any"
 Corpus = list[tuple[str, str, str]]
 """Sources, references, and the name of where they are from."""
@@ -280,6 +283,7 @@ def measure(directory: Path, data: Path, num_sentences: int) -> Iterator[Figures
             [
                 *dev_corpora(folder / "dev", source, target),
                 *interfaces(folder / "train", source, target),
+                *mails(source, target),
             ]
         )
         marked = marked_sentences(pairs, english=english, limit=num_sentences)
@@ -360,9 +364,21 @@ def interfaces(folder: Path, source: str, target: str) -> list[Corpus]:
     return [_corpus(*one) for one in sides if one[0].exists() and one[1].exists()]
 
 
+def mails(source: str, target: str) -> list[Corpus]:
+    """Sentences of mails, if both languages are among theirs."""
+    languages, *rows = (line.split("\t") for line in MAILS.read_text("utf-8").splitlines())
+    if not {source, target} <= set(languages):
+        return []
+    sides = [languages.index(language) for language in (source, target)]
+    return [_shuffled([(row[sides[0]], row[sides[1]]) for row in rows], "mails")]
+
+
 def _corpus(source: Path, target: Path, name: str) -> Corpus:
-    lines = zip(read_lines(source), read_lines(target), strict=True)
-    corpus = [(*pair, name) for pair in lines]
+    return _shuffled(zip(read_lines(source), read_lines(target), strict=True), name)
+
+
+def _shuffled(pairs: Iterable[tuple[str, str]], name: str) -> Corpus:
+    corpus = [(*pair, name) for pair in pairs]
     random.Random(1).shuffle(corpus)
     return corpus
 

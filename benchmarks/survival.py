@@ -5,8 +5,8 @@ interfaces, markup, capitals, lists, long lines, mixed scripts) to `/v1/translat
 into German and Chinese, others into English. What has to survive is marked in the file by hand, and
 so known without the rules that are judged: ⟦as it is⟧, ⟪by its digits⟫. Each such item is kept, or
 the segment that it is in is flagged (`quality`), or it is lost and nobody says so. Prints shares by
-direction, names all that is lost, and writes benchmarks/results/survival-<time>.json. Leaves with 1
-if less than the mark is kept or flagged.
+direction and by kind of text, names all that is lost, and writes
+benchmarks/results/survival-<time>.json. Leaves with 1 if less than the mark is kept or flagged.
 """
 
 import argparse
@@ -174,6 +174,46 @@ def table(items: Sequence[Item]) -> str:
     return "\n".join(lines)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KindCounts:
+    """How many items texts of a kind have in a direction, and what became of them."""
+
+    direction: str
+    kind: str
+    items: int
+    kept: int
+    flagged: int
+    lost: int
+
+
+def kinds(items: Sequence[Item]) -> list[KindCounts]:
+    """Counts of every kind of text in every direction."""
+    counts: dict[tuple[str, str], Counter[str]] = {}
+    for one in items:
+        counts.setdefault((one.direction, one.kind), Counter())[one.fate] += 1
+    return [
+        KindCounts(
+            direction=direction,
+            kind=kind,
+            items=own.total(),
+            kept=own["kept"],
+            flagged=own["flagged"],
+            lost=own["lost"],
+        )
+        for (direction, kind), own in sorted(counts.items())
+    ]
+
+
+def kinds_table(items: Sequence[Item]) -> str:
+    """The same in Markdown."""
+    lines = [
+        "| direction | kind of text | items | kept | flagged | lost |",
+        "|---|---|---:|---:|---:|---:|",
+    ]
+    lines += [f"| {' | '.join(map(str, asdict(one).values()))} |" for one in kinds(items)]
+    return "\n".join(lines)
+
+
 def share(items: Iterable[Item]) -> float:
     """Of the items, how much is kept or flagged."""
     fates_of = Counter(one.fate for one in items)
@@ -206,6 +246,7 @@ def main() -> int:
         "num_texts": len(texts),
         "share": round(share(items), 4),
         "rows": [asdict(one) for one in items if one.fate != "kept"],
+        "kinds": [asdict(one) for one in kinds(items)],
         "table": table(items),
     }
     path = arguments.results / f"survival-{started:%Y%m%d-%H%M%S}.json"
@@ -214,6 +255,7 @@ def main() -> int:
     for one in items:
         if one.fate == "lost":
             print(f"lost: {one.text}, {one.direction}: {one.item!r}")
+    print(f"\n{kinds_table(items)}")
     print(f"\n{table(items)}\n\n{share(items):.2%} kept or flagged; {path}")
     return 0 if share(items) >= MIN_SHARE else 1
 

@@ -142,6 +142,17 @@ class DecodingSession:
             self._forget(sentence.slot_id)
         return finished
 
+    def written(self, slot_id: int) -> list[int]:
+        """Tokens that a running sentence has so far, as far as they are known already.
+
+        What stands here stays, and is what the hypothesis of the sentence begins with.
+
+        Args:
+            slot_id: Of a sentence with one beam: of several, none is the result before the end.
+        """
+        assert self._beam_sizes[slot_id] == 1
+        return self._backend.written(slot_id)
+
     def step_seconds(self) -> dict[StepPart, float]:
         """Seconds spent in the parts of all steps so far."""
         return self._backend.step_seconds()

@@ -55,7 +55,7 @@ from model.text.marks.finding import Mark, find_inner_marks, find_marks
 from model.text.sentences.segmenter import LINE_BREAKS
 from model.text.sentences.stretches import stretches
 from model.text.subwords.spans import Span, token_spans
-from model.text.subwords.tokenizer import Tokenizer
+from model.text.subwords.tokenizer import Tokenizer, readable
 
 HypothesisT = TypeVar("HypothesisT")
 OutputT = TypeVar("OutputT", bound=SegmentOutput)
@@ -369,6 +369,17 @@ class TextPipeline:
         left = without_marks_of(carried, beginning.text)
         restored = self._restored(left, output, rest, pair, done=done + len(space))
         return beginning.joined(space + restored.text), restored.is_lost, carried.marks
+
+    def raw_text(self, token_ids: Sequence[int], *, is_whole: bool) -> str:
+        """What the network wrote, marks and capitals not put back, up to what cannot be read.
+
+        Args:
+            token_ids: Target ids without prefix and EOS.
+            is_whole: None follows; else only what stays whichever follow.
+        """
+        tokenizer = self._tokenizer
+        decode = tokenizer.decode if is_whole else tokenizer.decode_beginning
+        return _LINE_BREAKS.sub(" ", readable(decode(token_ids)))
 
     def _restored(
         self,

@@ -21,12 +21,14 @@ from service.access.access import Access, Caller
 from service.api.checks import check_texts
 from service.api.detecting import detected_sources, ranked_languages
 from service.api.languages import languages_by_likelihood
+from service.api.telling import Telling
 from service.front import Front
 from service.http.body import BodyReaders
 from service.http.disconnect import cancelled_on_disconnect
 from service.http.events import Event
 from service.models.requests.markup import Pages
 from service.models.requests.translation import (
+    AddedText,
     DoneSegment,
     OnSegment,
     Origin,
@@ -76,6 +78,9 @@ class StreamContract(Wire[OptionsT], Protocol[OptionsT]):
     def segment(self, done: DoneSegment) -> Event:
         """The event of a sentence."""
 
+    def added(self, text: AddedText) -> Event:
+        """The event of text that a sentence has got meanwhile; of requests that are watched."""
+
     def result(self, results: Sequence[TranslatedText], options: OptionsT) -> Event:
         """The last event, of one result per text, in order."""
 
@@ -110,7 +115,8 @@ class Admission:
     ) -> AsyncGenerator[Event, None]:
         """An event for each sentence of a request when it is done, and one of the whole result.
 
-        Closing it drops what is unfinished.
+        If the request is watched, also events of what is written meanwhile. Closing it drops what
+        is unfinished.
 
         Raises:
             RequestError: As of `answer`.
@@ -118,12 +124,15 @@ class Admission:
         """
         caller, values = await self.read(request, contract)
         job, options = contract.parse(values)
-        done: asyncio.Queue[DoneSegment | None] = asyncio.Queue()
-        work = asyncio.create_task(self.translate(request, caller, job, done.put_nowait))
-        work.add_done_callback(lambda _: done.put_nowait(None))
+        telling = Telling()
+        work = asyncio.create_task(self.translate(request, caller, job, telling.put))
+        work.add_done_callback(lambda _: telling.end())
         try:
-            while (segment := await done.get()) is not None:
-                yield contract.segment(segment)
+            while (news := await telling.next()) is not None:
+                if isinstance(news, DoneSegment):
+                    yield contract.segment(news)
+                else:
+                    yield contract.added(news)
             yield contract.result(await work, options)
         finally:
             work.cancel()

@@ -5,7 +5,8 @@ msgpack). Does no I/O and imports no torch. Decoding is strict: an unknown messa
 unknown field or a wrong type is a `ProtocolError`, never a guess.
 
 A conversation: `Configure` → `Ready` or `StartFailed`; then `Submit` and `Cancel` go in and
-every submitted segment gets exactly one final answer: `Finished`, `Failed` or `Cancelled`.
+every submitted segment gets exactly one final answer: `Finished`, `Failed` or `Cancelled`. Before
+that, one that is watched has its tokens told as it gets them: `Written`.
 `EngineCounters` come now and then whether there is work or not: the engine's sign of life.
 """
 
@@ -19,7 +20,7 @@ from model.request import DecodeRequest, Hypothesis
 from service.engine.errors import ProtocolError
 from service.priority import Priority
 
-PROTOCOL_VERSION = 10
+PROTOCOL_VERSION = 11
 MAX_FRAME_BYTES = 16 * 1024 * 1024
 ROWS_BUCKETS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 
@@ -80,7 +81,7 @@ class Configure(_Message, frozen=True, kw_only=True, tag="configure"):
     protocol_version: int = PROTOCOL_VERSION
 
 
-class SubmitSegment(_Message, frozen=True, kw_only=True):
+class SubmitSegment(_Message, frozen=True, kw_only=True, omit_defaults=True):
     """The envelope of one segment's request.
 
     Attributes:
@@ -91,6 +92,7 @@ class SubmitSegment(_Message, frozen=True, kw_only=True):
         client: Whose it is, as a number that says nothing of them: clients share evenly.
         submission: The client's submission that it belongs to.
         submission_work: Rows × source tokens of all segments of that submission.
+        is_watched: Its tokens are told as it gets them; of a search with one beam.
     """
 
     segment_id: int
@@ -100,6 +102,7 @@ class SubmitSegment(_Message, frozen=True, kw_only=True):
     client: int = 0
     submission: int = 0
     submission_work: int = 0
+    is_watched: bool = False
 
 
 class Submit(_Message, frozen=True, kw_only=True, tag="submit"):
@@ -210,6 +213,21 @@ class SegmentTimings(_Message, frozen=True, kw_only=True):
     arrived_at_seconds: float = 0.0
 
 
+class Written(_Message, frozen=True, kw_only=True, tag="written"):
+    """Tokens that a watched segment has got since the last message of it.
+
+    Attributes:
+        segment_id: Which one.
+        start: How many tokens stand before them; fewer than were told where its search, or
+            another engine's, began anew.
+        token_ids: They, without prefix and EOS, at least one.
+    """
+
+    segment_id: int
+    start: int
+    token_ids: tuple[int, ...]
+
+
 class Finished(_Message, frozen=True, kw_only=True, tag="finished"):
     """A segment's translations, best first."""
 
@@ -301,7 +319,7 @@ class EngineCounters(  # type: ignore[misc]  # frozen beside a base that is not:
 
 
 FrontMessage = Configure | Submit | Cancel | Shutdown
-EngineMessage = Ready | StartFailed | Finished | Failed | Cancelled | EngineCounters
+EngineMessage = Ready | StartFailed | Written | Finished | Failed | Cancelled | EngineCounters
 MessageT = TypeVar("MessageT")
 
 

@@ -31,6 +31,7 @@ from service.fronts.messages import (
     Replied,
     Spend,
     SubmitJobs,
+    WrittenTo,
 )
 from service.fronts.troubles import trouble_of
 from service.models.deployments.deployment import Deployment
@@ -121,12 +122,16 @@ class FrontLeases:
     def _submit(self, message: SubmitJobs) -> None:
         try:
             engines = self._deployment(message.generation).pool
-            batch = engines.submit(message.jobs, client=message.client)
+            on_written = partial(self._written, message.number) if message.are_watched else None
+            batch = engines.submit(message.jobs, client=message.client, on_written=on_written)
         except DragomanError as error:
             self._send(Refused(number=message.number, trouble=trouble_of(error)))
             return
         self._batches[message.number] = batch
         batch.on_answered(partial(self._answered, message.number))
+
+    def _written(self, number: int, place: int, start: int, token_ids: tuple[int, ...]) -> None:
+        self._send(WrittenTo(number=number, place=place, start=start, token_ids=token_ids))
 
     def _answered(self, number: int, place: int, answer: asyncio.Future[Finished]) -> None:
         finished = trouble = None

@@ -13,7 +13,7 @@ from itertools import count
 
 from model.errors import InputError
 from model.text.constraints.glossary import Entry, Glossary
-from service.engine.client.submission import SegmentBatch, SegmentJob
+from service.engine.client.submission import OnWritten, SegmentBatch, SegmentJob
 from service.engine.errors import EngineUnavailableError
 from service.engine.messages import EngineCounters, Finished, Ready
 from service.fronts.messages import (
@@ -28,6 +28,7 @@ from service.fronts.messages import (
     Replied,
     Spend,
     SubmitJobs,
+    WrittenTo,
 )
 from service.fronts.stream import Stream
 from service.fronts.troubles import error_of
@@ -51,11 +52,12 @@ class Link:
         self._numbers = count(1)
         self._questions: dict[int, asyncio.Future[Replied]] = {}
         self._submissions: dict[int, list[asyncio.Future[Finished]]] = {}
+        self._watched: dict[int, OnWritten] = {}  # of these
 
     def __repr__(self) -> str:
         return f"<Link questions={len(self._questions)} submissions={len(self._submissions)}>"
 
-    def handle(self, message: Replied | Answered | Refused) -> None:
+    def handle(self, message: Replied | WrittenTo | Answered | Refused) -> None:
         """Route an answer to its waiter; one without a waiter is ignored."""
         match message:
             case Replied(number=number):
@@ -64,6 +66,11 @@ class Link:
             case Answered(number=number, place=place):
                 if (answers := self._submissions.get(number)) is not None:
                     _settle(answers[place], message)
+            case WrittenTo(number=number, place=place, start=start, token_ids=token_ids):
+                answers, watcher = self._submissions.get(number), self._watched.get(number)
+                if answers is not None and watcher is not None and not answers[place].done():
+                    # In the order of answers, whose waiters are called by the loop too.
+                    asyncio.get_running_loop().call_soon(watcher, place, start, token_ids)
             case Refused(number=number, trouble=trouble):
                 for answer in self._submissions.get(number, ()):
                     if not answer.done():
@@ -140,15 +147,30 @@ class Link:
             ]
         )
 
-    def submit(self, generation: int, jobs: Sequence[SegmentJob], *, client: int) -> SegmentBatch:
+    def submit(
+        self,
+        generation: int,
+        jobs: Sequence[SegmentJob],
+        *,
+        client: int,
+        on_written: OnWritten | None = None,
+    ) -> SegmentBatch:
         """Submit segments; a refusal comes as their answer."""
         loop = asyncio.get_running_loop()
         number = next(self._numbers)
         answers = [loop.create_future() for _ in jobs]
         if jobs:
             self._submissions[number] = answers
+            if on_written is not None:
+                self._watched[number] = on_written
             self._stream.send(
-                SubmitJobs(number=number, generation=generation, client=client, jobs=tuple(jobs))
+                SubmitJobs(
+                    number=number,
+                    generation=generation,
+                    client=client,
+                    jobs=tuple(jobs),
+                    are_watched=on_written is not None,
+                )
             )
         num_open = len(answers)
 
@@ -157,6 +179,7 @@ class Link:
             num_open -= 1
             if not num_open:
                 del self._submissions[number]
+                self._watched.pop(number, None)
 
         for answer in answers:
             answer.add_done_callback(settled)
@@ -212,7 +235,9 @@ class RemoteEngines:
     ) -> None:
         """Return: the owner checks whether there is room."""
 
-    def submit(self, jobs: Sequence[SegmentJob], *, client: int = 0) -> SegmentBatch:
+    def submit(
+        self, jobs: Sequence[SegmentJob], *, client: int = 0, on_written: OnWritten | None = None
+    ) -> SegmentBatch:
         """Have segments of one request translated; never waits.
 
         Raises:
@@ -224,7 +249,7 @@ class RemoteEngines:
                 value=len(jobs),
                 limit=self.max_request_segments,
             )
-        return self._link.submit(self.generation, jobs, client=client)
+        return self._link.submit(self.generation, jobs, client=client, on_written=on_written)
 
     def retire(self) -> None:
         """Return: the owner retires engines."""

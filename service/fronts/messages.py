@@ -7,8 +7,8 @@ front's.
 A conversation: `Begin` goes to a front; then `Deploy`, answered by `Prepared`, and `Serve`,
 answered by `Serving`, whenever there are other deployments. A front asks for a place with `Claim`
 and gives it back with `Release`; `SubmitJobs` is answered by one `Answered` for each job, or by
-one `Refused`. `AskFigures`, every second, is answered by `Figures`: a front that is silent for
-long is killed.
+one `Refused`; where jobs are watched, `WrittenTo` tells their tokens before that. `AskFigures`,
+every second, is answered by `Figures`: a front that is silent for long is killed.
 """
 
 from typing import Any
@@ -116,6 +116,15 @@ class Answered(_Message, frozen=True, kw_only=True, tag="answered"):
     trouble: Trouble | None = None
 
 
+class WrittenTo(_Message, frozen=True, kw_only=True, tag="written_to"):
+    """Tokens of one job of a submission, as of `service.engine.messages.Written`."""
+
+    number: int
+    place: int
+    start: int
+    token_ids: tuple[int, ...]
+
+
 class Refused(_Message, frozen=True, kw_only=True, tag="refused"):
     """A submission of which nothing was accepted."""
 
@@ -183,12 +192,21 @@ class Release(_Message, frozen=True, kw_only=True, tag="release"):
 
 
 class SubmitJobs(_Message, frozen=True, kw_only=True, tag="submit_jobs"):
-    """Segments of one request for the engines of a deployment."""
+    """Segments of one request for the engines of a deployment.
+
+    Attributes:
+        number: Of the submission.
+        generation: The deployment.
+        client: Whose they are.
+        jobs: The segments.
+        are_watched: Their tokens are told as they get them.
+    """
 
     number: int
     generation: int
     client: int
     jobs: tuple[SegmentJob, ...]
+    are_watched: bool = False
 
 
 class Drop(_Message, frozen=True, kw_only=True, tag="drop"):
@@ -232,7 +250,17 @@ class Figures(_Message, frozen=True, kw_only=True, tag="figures"):
 
 
 OwnerMessage = (
-    Begin | Deploy | Serve | Replied | Answered | Refused | AskFigures | ReloadKeys | Drain | Leave
+    Begin
+    | Deploy
+    | Serve
+    | Replied
+    | WrittenTo
+    | Answered
+    | Refused
+    | AskFigures
+    | ReloadKeys
+    | Drain
+    | Leave
 )
 FrontMessage = (
     Prepared | Serving | Claim | Release | SubmitJobs | Drop | Spend | Count | AskTerms | Figures

@@ -35,6 +35,7 @@ from service.fronts.messages import (
     Replied,
     Serve,
     Serving,
+    WrittenTo,
     owner_messages,
 )
 from service.fronts.settings_message import settings_of
@@ -152,7 +153,7 @@ class FrontServer:
 
     def _heard(self, message: OwnerMessage) -> None:
         match message:
-            case Replied() | Answered() | Refused():
+            case Replied() | WrittenTo() | Answered() | Refused():
                 self._link.handle(message)
             case AskFigures(number=number):
                 self._stream.send(Figures(number=number, families=self._metrics.shared_families()))

@@ -11,6 +11,7 @@ from benchmarks.marks import (
     in_turn,
     interfaces,
     is_kept,
+    mails,
     marked_sentences,
     shared_words,
     table,
@@ -92,3 +93,15 @@ def test_the_table_has_a_row_a_kind_and_a_column_a_way() -> None:
         "|---|---:|---:|",
         "| en-de, tags, 4 | 100.0% 100.0% 40.0 | 75.0% 100.0% 40.0 |",
     ]
+
+
+def test_mails_are_the_same_in_all_languages_and_have_a_word_for_a_mark_in_each() -> None:
+    for source, target in (("en", "de"), ("de", "en"), ("en", "zh"), ("zh", "en")):
+        [corpus] = mails(source, target)
+        english = 0 if source == "en" else 1
+        marked = marked_sentences(corpus, english=english, limit=1_000)
+        assert len(marked) == len(corpus) >= 60
+        assert sum(not one.is_beside for one in marked) >= 59
+        assert {one.kind for one in marked} == set(KINDS)
+        assert all(is_kept(one.source, one.reference) for one in marked)
+    assert mails("en", "fr") == []

@@ -7,10 +7,14 @@ import pytest
 
 from benchmarks.survival import (
     TEXTS,
+    Fate,
+    Item,
     Text,
     comes_through,
     fates,
     has_digits,
+    kinds,
+    kinds_table,
     read_texts,
     share,
     table,
@@ -89,3 +93,27 @@ def test_what_is_lost_in_a_flagged_segment_is_not_lost_in_silence() -> None:
     assert [item.fate for item in found] == ["lost", "lost", "lost"]
     assert share(found) == 0.0
     assert table(found).splitlines()[-1] == "| all | 3 | 0 | 0 | 3 |"
+
+
+def test_every_kind_of_text_is_counted_in_every_direction() -> None:
+    def item(direction: str, kind: str, fate: Fate) -> Item:
+        return Item(text="t", direction=direction, kind=kind, item="i", fate=fate)
+
+    items = [
+        item("en-zh", "mail", "kept"),
+        item("en-de", "mail", "lost"),
+        item("en-de", "mail", "kept"),
+        item("en-de", "chat", "flagged"),
+    ]
+    assert kinds_table(items).splitlines()[2:] == [
+        "| en-de | chat | 1 | 0 | 1 | 0 |",
+        "| en-de | mail | 2 | 1 | 0 | 1 |",
+        "| en-zh | mail | 1 | 1 | 0 | 0 |",
+    ]
+    assert sum(one.items for one in kinds(items)) == len(items)
+
+
+def test_every_direction_has_mails() -> None:
+    languages = {text.language for text in read_texts(TEXTS.read_text(encoding="utf-8"))
+                 if text.kind in ("mail", "Mail", "邮件")}  # fmt: skip
+    assert languages == {"en", "de", "zh"}

@@ -34,6 +34,13 @@ class Backend(Protocol):
         """Drop a running sentence."""
         ...
 
+    def written(self, slot_id: int) -> list[int]:
+        """Tokens that the first beam of a running sentence has chosen so far, without its prefix.
+
+        The only beam of a search never takes one back. A backend that works ahead may be behind.
+        """
+        ...
+
     def attention(self, request: DecodeRequest, token_ids: Sequence[int]) -> FloatArray:
         """Weights (T, S) while these tokens, at least one, of a sentence that ended were chosen."""
         ...

@@ -122,6 +122,10 @@ class Int8Backend:
         self._free(slot_id)
         self._session.release(slot_id)
 
+    def written(self, slot_id: int) -> list[int]:
+        """Tokens of a running sentence's first beam; see `Backend.written`."""
+        return self._session.written(slot_id)
+
     def check_integrity(self) -> None:
         """Assert that every row is free or in one sentence."""
         rows = [row for _, used in self._running.values() for row in used]

@@ -68,6 +68,10 @@ class AnySession {
   // Drops a running sentence.
   virtual void release(std::int64_t name) = 0;
 
+  // The tokens that the first beam of a running sentence has chosen so far, behind the prefix; none
+  // of one that is not running.
+  virtual std::vector<std::int32_t> written(std::int64_t name) const = 0;
+
   // The network alone, what a step is made of: encodes sentences, laid end to end, into slots.
   virtual void encode(const std::int32_t* ids, const std::int32_t* lengths,
                       const std::int32_t* slots, int num_sentences) = 0;

@@ -118,6 +118,8 @@ class CheckedSession {
 
   void release(std::int64_t name) { session_->release(name); }
 
+  std::vector<std::int32_t> written(std::int64_t name) const { return session_->written(name); }
+
   void encode(const Array<std::int32_t>& ids, const Array<std::int32_t>& lengths,
               const Array<std::int32_t>& slots) {
     require(lengths.size() == slots.size() && lengths.size() > 0, "one slot a sentence");
@@ -318,6 +320,7 @@ PYBIND11_MODULE(_kernels, module) {
            py::arg("rows"), py::arg("requests"))
       .def("step", &CheckedSession::step)
       .def("release", &CheckedSession::release, py::arg("name"))
+      .def("written", &CheckedSession::written, py::arg("name"))
       .def("encode", &CheckedSession::encode, py::arg("ids").noconvert(),
            py::arg("lengths").noconvert(), py::arg("slots").noconvert())
       .def("feed", &CheckedSession::feed, py::arg("tokens").noconvert(),

@@ -149,6 +149,13 @@ void Session::release(std::int64_t name) {
   running_.erase(found);
 }
 
+std::vector<std::int32_t> Session::written(std::int64_t name) const {
+  const auto found = running_.find(name);
+  if (found == running_.end()) return {};
+  const Search& search = found->second.search;
+  return search.written(search.beams().front(), *this);
+}
+
 // The rows of all live beams; returns how many candidates the widest search wants.
 int Session::lay_out_step() {
   step_rows_.clear();

@@ -20,6 +20,7 @@ class Session : public AnySession, private Pasts {
   void admit(const std::vector<Request>& requests) override;
   std::vector<Finished> step() override;
   void release(std::int64_t name) override;
+  std::vector<std::int32_t> written(std::int64_t name) const override;
   void encode(const std::int32_t* ids, const std::int32_t* lengths, const std::int32_t* slots,
               int num_sentences) override;
   void feed(const StepRow* rows, int num_rows, int num_candidates,

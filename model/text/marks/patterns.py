@@ -64,6 +64,8 @@ _URL_REST = (
     r"|\[[^\s\[\]]{0,100}\]|\{[\w.]{0,60}\})++"
 )
 _NAME = "[A-Za-z0-9\u00c0-\u024f_-]{1,64}+"
+# What ends a path of Windows, in which any letter may stand: space, and signs that names lack.
+_PATH_ENDS = "\\s\"'`<>|?*,;()，。、；：！？（）「」『』《》【】“”„‘’«»"
 _CUE_TIME = r"\d{1,3}:\d\d(?::\d\d)?[.,]\d{1,3}"
 _KEY_SIGNS = "\u2303\u2318\u2325\u21e7"
 _FORUM = r"(?:b|i|u|s|url|img|quote|code|color|size|list|center|spoiler|\*)"
@@ -183,8 +185,8 @@ PATTERNS: tuple[tuple[Kind, str], ...] = (
     (
         "path",
         (
-            r"(?<!\w)HK(?:EY_[A-Z_]{4,20}|LM|CU|CR|U)\b(?:\\[^\s\"'`<>|?*,;()\\]{1,60}+){1,12}+"
-            rf"|(?<![A-Za-z0-9])[A-Za-z]:\\[^\s\"'`<>|?*,;()]*+|\\\\{_NAME}\\[^\s\"'`<>|?*,;()]++"
+            rf"(?<!\w)HK(?:EY_[A-Z_]{{4,20}}|LM|CU|CR|U)\b(?:\\[^{_PATH_ENDS}\\]{{1,60}}+){{1,12}}+"
+            rf"|(?<![A-Za-z0-9])[A-Za-z]:\\[^{_PATH_ENDS}]*+|\\\\{_NAME}\\[^{_PATH_ENDS}]++"
             r"|(?a:(?<![\w/.~<>)\]-]))(?:~|\.{1,2})?/[A-Za-z0-9\u00c0-\u024f_@+~{][A-Za-z0-9\u00c0-\u024f_.@+~{}*-]*+"
             r"(?:/[A-Za-z0-9\u00c0-\u024f_.@+~{}*-]++)*+/?"
             rf"|(?a:(?<![\w./\\@-])){_NAME}\(\d{{1,3}}\)\.[a-z0-9]{{2,5}}(?a:(?!\w))"

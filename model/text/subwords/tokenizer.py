@@ -16,6 +16,7 @@ from model.text.subwords.pieces import OwnTable, PieceModel, Pieces
 
 _SPACE = "\u2581"
 """Stands for a space in pieces."""
+_UNREADABLE = "\ufffd"
 _BYTE_PIECES = tuple(f"<0x{byte:02X}>" for byte in range(256))
 
 
@@ -137,6 +138,7 @@ class Tokenizer:
         if problems:
             raise ConfigError("; ".join(problems))
         self.models = (source_model, target_model)
+        self._settles_by_piece = isinstance(target_model, PieceModel)
         self._tokens = tokens
         self.rare_ids = frozenset({tokens.unk_id}.union(_byte_ids(source_table)))
         self._source_end = [tokens.eos_id] if tokens.has_source_eos else []
@@ -200,6 +202,15 @@ class Tokenizer:
         """The text of target ids; special tokens, tags and ids without a piece are left out."""
         return self._target.text(target_ids)
 
+    def decode_beginning(self, target_ids: Iterable[int]) -> str:
+        """The text of target ids that others follow: what stays of it, whichever these are.
+
+        It ends before bytes that are no character, or none yet. Where words are joined from pieces
+        that say where they end, it ends before the last word.
+        """
+        text = readable(self.decode(target_ids))
+        return text if self._settles_by_piece else text[: max(0, text.rfind(" "))]
+
     def source_tokens(self, ids: Sequence[int], pair: LanguagePair) -> list[str | None]:
         """The piece of each source id of a segment, as of `encode`.
 
@@ -223,6 +234,12 @@ class Tokenizer:
     def target_pieces(self) -> dict[int, str]:
         """The piece of every target id that text and tags use; special tokens have none."""
         return _named(self._target, self._target_prefixes)
+
+
+def readable(text: str) -> str:
+    """A text up to the first character that stands for bytes which are none."""
+    end = text.find(_UNREADABLE)
+    return text if end < 0 else text[:end]
 
 
 def _byte_ids(table: Mapping[str, int]) -> Iterator[int]:

@@ -7,7 +7,7 @@ checkpoint. Refusals in Pydantic's place are `service.api.v1.validation`.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
 
@@ -168,17 +168,23 @@ class DragomanWire:
     key_name: str | None = None
 
     def parse(self, values: Mapping[str, object]) -> tuple[TranslationRequest, ReplyOptions]:
-        """The request's values, checked."""
-        return parse(values, self.front)
+        """The request's values, checked.
+
+        Raises:
+            RequestError: 400 or 413; 503 where no language is loaded yet.
+        """
+        return job_of(validated(values, self.front.settings, TranslateRequest), self.front)
 
 
-def parse(values: Mapping[str, object], front: Front) -> tuple[TranslationRequest, ReplyOptions]:
-    """A request's values, checked.
+FieldsT = TypeVar("FieldsT", bound=TranslateRequest)
+
+
+def job_of(fields: TranslateRequest, front: Front) -> tuple[TranslationRequest, ReplyOptions]:
+    """What is to be translated by checked fields, and what the reply depends on beside it.
 
     Raises:
         RequestError: 400 or 413; 503 where no language is loaded yet.
     """
-    fields = _validated(values, front.settings)
     texts = (fields.texts,) if isinstance(fields.texts, str) else tuple(fields.texts)
     chosen = choose_route(
         front.table,
@@ -202,15 +208,20 @@ def parse(values: Mapping[str, object], front: Front) -> tuple[TranslationReques
     return _job(fields, texts, chosen, front.settings, limits), options
 
 
-def _validated(values: Mapping[str, object], settings: Settings) -> TranslateRequest:
+def validated(values: Mapping[str, object], settings: Settings, fields: type[FieldsT]) -> FieldsT:
+    """The fields of a request, each checked by itself.
+
+    Raises:
+        RequestError: A 400 or 413.
+    """
     texts = values.get("texts")
     if isinstance(texts, list):  # of what is too long, Pydantic would look at every element
         check_number(texts, settings)
     for name in values:
-        if name not in TranslateRequest.model_fields:
+        if name not in fields.model_fields:
             raise unknown_field(name)
     try:
-        return TranslateRequest.model_validate(values)
+        return fields.model_validate(values)
     except ValidationError as error:
         raise request_error(error) from None
 
@@ -317,9 +328,14 @@ def _check_at_most(name: str, value: float, limit: float) -> None:
         )
 
 
-def request_body(settings: Settings) -> dict[str, Any]:
-    """The schema of the request, with this server's own limits in it."""
-    schema = TranslateRequest.model_json_schema()
+def request_body(
+    settings: Settings,
+    fields: type[TranslateRequest] = TranslateRequest,
+    *,
+    example: Mapping[str, object] = _EXAMPLE,
+) -> dict[str, Any]:
+    """The schema of a request, with this server's own limits in it."""
+    schema = fields.model_json_schema()
     properties = schema["properties"]
     text = {"type": "string", "maxLength": settings.max_text_characters}
     properties["texts"]["anyOf"] = [
@@ -330,5 +346,5 @@ def request_body(settings: Settings) -> dict[str, Any]:
     # A reference would begin at the root of the document that this becomes a part of.
     entry = schema.pop("$defs")["GlossaryEntry"]
     properties["glossary"]["anyOf"][0]["items"] = entry
-    content = {"schema": schema, "example": _EXAMPLE}
+    content = {"schema": schema, "example": example}
     return {"required": True, "content": {"application/json": content}}

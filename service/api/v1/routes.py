@@ -14,7 +14,7 @@ from service.access.access import DOCUMENTED
 from service.api.admission import Admission
 from service.api.v1.reply import TRANSLATE_RESPONSES, reply_content
 from service.api.v1.request import DragomanWire, ReplyOptions, request_body
-from service.api.v1.stream import STREAM_RESPONSES, DragomanStream
+from service.api.v1.stream import STREAM_RESPONSES, DragomanStream, stream_body
 from service.http.direct import DirectRoute
 from service.http.events import EventStream
 from service.http.replies import JsonReply
@@ -51,7 +51,7 @@ def build_router(admission: Admission) -> APIRouter:
         summary="Translate texts, each sentence as it is done",
         response_class=Response,
         responses=STREAM_RESPONSES,
-        openapi_extra={"requestBody": request_body(admission.front.settings)},
+        openapi_extra={"requestBody": stream_body(admission.front.settings)},
         dependencies=[DOCUMENTED],
     )
     async def stream(request: Request) -> Response:

@@ -19,11 +19,14 @@ from service.engine.client.pending import Pending, PendingSegments, fail_all
 from service.engine.client.process import EngineLink, start_engine
 from service.engine.client.segment_room import SegmentRoom
 from service.engine.client.submission import (
+    OnTokens,
+    OnWritten,
     SegmentBatch,
     SegmentJob,
     SegmentObserver,
     check_fits,
     submits,
+    watchers,
 )
 from service.engine.client.watchdog import Watchdog
 from service.engine.errors import (
@@ -42,6 +45,7 @@ from service.engine.messages import (
     Shutdown,
     StartFailed,
     Submit,
+    Written,
 )
 
 _LOGGER = logging.getLogger(__name__)
@@ -193,11 +197,14 @@ class EngineClient(Engine):
         """How many segments may be of one class, and so of one request."""
         return self._room.class_limit
 
-    def submit(self, jobs: Sequence[SegmentJob], *, client: int = 0) -> SegmentBatch:
+    def submit(
+        self, jobs: Sequence[SegmentJob], *, client: int = 0, on_written: OnWritten | None = None
+    ) -> SegmentBatch:
         """As of `Engine`, by this process."""
         self.check_jobs(jobs)
         numbered = {next(self._numbers): job for job in jobs}
-        return SegmentBatch(self.accept(numbered, client=client), cancel=self.cancel)
+        answers = self.accept(numbered, client=client, watched=watchers(numbered, on_written))
+        return SegmentBatch(answers, cancel=self.cancel)
 
     def check_jobs(self, jobs: Sequence[SegmentJob]) -> None:
         """Return if `jobs` would be accepted.
@@ -213,23 +220,37 @@ class EngineClient(Engine):
         self._room.check(jobs)
 
     def accept(
-        self, numbered: Mapping[int, SegmentJob], *, client: int
+        self, numbered: Mapping[int, SegmentJob], *, client: int, watched: Mapping[int, OnTokens]
     ) -> dict[int, asyncio.Future[Finished]]:
-        """The futures of the answers to jobs that were checked, which this engine gets now."""
-        self._send(numbered, client=client)
-        return self._pending.add(numbered, client=client)
+        """The futures of the answers to jobs that were checked, which this engine gets now.
+
+        Args:
+            numbered: Jobs by number.
+            client: Whose they are.
+            watched: Whom the tokens of each are told to: of all of them, or of none.
+        """
+        self._send(numbered, client=client, are_watched=bool(watched))
+        return self._pending.add(numbered, client=client, watched=watched)
 
     def take_over(self, segments: Mapping[int, Pending]) -> None:
         """Translate segments of a lost engine, for the requests that wait for them."""
-        for client in dict.fromkeys(pending.client for pending in segments.values()):
-            own = {number: one.job for number, one in segments.items() if one.client == client}
-            self._send(own, client=client)
+        for kind in dict.fromkeys((one.client, one.is_watched) for one in segments.values()):
+            client, are_watched = kind
+            own = {
+                number: one.job
+                for number, one in segments.items()
+                if (one.client, one.is_watched) == kind
+            }
+            self._send(own, client=client, are_watched=are_watched)
         self._pending.take_over(segments)
 
-    def _send(self, numbered: Mapping[int, SegmentJob], *, client: int) -> None:
+    def _send(self, numbered: Mapping[int, SegmentJob], *, client: int, are_watched: bool) -> None:
         """Send jobs; over a broken stream it is the engine's loss that says so, in a moment."""
+        submission = next(self._submissions)
         with suppress(EngineUnavailableError):
-            for segments in submits(numbered, client=client, submission=next(self._submissions)):
+            for segments in submits(
+                numbered, client=client, submission=submission, are_watched=are_watched
+            ):
                 self._link.send(Submit(segments=segments))
 
     async def close(self, *, grace_seconds: float = 5.0) -> None:
@@ -321,6 +342,8 @@ class EngineClient(Engine):
                 self.counters = message
             case Finished() | Failed() | Cancelled():
                 self._pending.settle(message)
+            case Written():
+                self._pending.tell(message)
             case Ready() | StartFailed():
                 raise ProtocolError(f"{type(message).__name__} is only ever the first message")
 

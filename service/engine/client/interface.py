@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
-from service.engine.client.submission import SegmentBatch, SegmentJob
+from service.engine.client.submission import OnWritten, SegmentBatch, SegmentJob
 
 
 class Engine(ABC):
@@ -26,12 +26,16 @@ class Engine(ABC):
         """Segments accepted that are not answered for good."""
 
     @abstractmethod
-    def submit(self, jobs: Sequence[SegmentJob], *, client: int = 0) -> SegmentBatch:
+    def submit(
+        self, jobs: Sequence[SegmentJob], *, client: int = 0, on_written: OnWritten | None = None
+    ) -> SegmentBatch:
         """Accept all of a client's `jobs`, or none; never waits.
 
         Args:
             jobs: The segments of one request, all of one class, one checkpoint and one beam.
             client: Whose they are, as a number that says nothing of them.
+            on_written: Called on the event loop with the tokens that each segment gets, before its
+                answer; of jobs with one beam. None: nobody is told, and the engine tells nothing.
 
         Raises:
             EngineUnavailableError: There is no engine now, or it is closed.

@@ -8,16 +8,24 @@ How many there may be is `service.engine.client.segment_room`; what is sent and 
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from service.engine.client.segment_room import SegmentRoom
-from service.engine.client.submission import SegmentJob, SegmentObserver, row_steps_of
+from service.engine.client.submission import (
+    OnTokens,
+    SegmentJob,
+    SegmentObserver,
+    row_steps_of,
+)
 from service.engine.errors import (
     EngineError,
     EngineUnavailableError,
     SegmentFailedError,
 )
-from service.engine.messages import Cancelled, Failed, Finished
+from service.engine.messages import Cancelled, Failed, Finished, Written
+
+_NOBODY: Mapping[int, OnTokens] = MappingProxyType({})
 
 LastWord = Finished | Failed | Cancelled
 
@@ -31,6 +39,7 @@ class Pending(NamedTuple):
         client: Whose it is, as a number that says nothing of them.
         num_row_steps: Its work, as far as it can be told beforehand.
         num_moves: Engines that were lost with it.
+        on_tokens: Called with its tokens as it gets them; None where nobody watches.
     """
 
     answer: asyncio.Future[Finished]
@@ -38,6 +47,12 @@ class Pending(NamedTuple):
     num_row_steps: int
     client: int = 0
     num_moves: int = 0
+    on_tokens: OnTokens | None = None
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether somebody is told its tokens."""
+        return self.on_tokens is not None
 
 
 class PendingSegments:
@@ -69,16 +84,32 @@ class PendingSegments:
         return f"<PendingSegments {len(self)}, {self.num_rows} rows>"
 
     def add(
-        self, jobs: Mapping[int, SegmentJob], *, client: int = 0
+        self,
+        jobs: Mapping[int, SegmentJob],
+        *,
+        client: int = 0,
+        watched: Mapping[int, OnTokens] = _NOBODY,
     ) -> dict[int, asyncio.Future[Finished]]:
-        """Take numbered segments that have been sent; the futures of their answers."""
+        """Take numbered segments that have been sent; the futures of their answers.
+
+        Args:
+            jobs: By number.
+            client: Whose they are.
+            watched: Whom the tokens of each are told to, if anybody is.
+        """
         loop = asyncio.get_running_loop()
         answers: dict[int, asyncio.Future[Finished]] = {
             segment_id: loop.create_future() for segment_id in jobs
         }
         self.take_over(
             {
-                number: Pending(answers[number], job, row_steps_of(job), client)
+                number: Pending(
+                    answers[number],
+                    job,
+                    row_steps_of(job),
+                    client,
+                    on_tokens=watched.get(number),
+                )
                 for number, job in jobs.items()
             }
         )
@@ -112,6 +143,15 @@ class PendingSegments:
             pending.answer.set_result(word)
         elif isinstance(word, Failed):
             _fail(pending.answer, SegmentFailedError(code=word.code, message=word.message))
+
+    def tell(self, written: Written) -> None:
+        """Pass on tokens of a segment, in the order of answers, to whoever waits for it."""
+        pending = self._by_id.get(written.segment_id)
+        if pending is None or pending.on_tokens is None or pending.answer.done():
+            return
+        # As answers are told: an error of whoever is told is none of the engine's stream.
+        loop = asyncio.get_running_loop()
+        loop.call_soon(pending.on_tokens, written.start, written.token_ids)
 
     def take_all(self) -> dict[int, Pending]:
         """Take all segments off the list, unanswered, by their numbers; their places are free."""

@@ -6,7 +6,7 @@ one submission are awaited and dropped. Imports no torch. Who numbers the segmen
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
@@ -19,6 +19,11 @@ from service.labels import Served
 from service.priority import Priority, work_of
 
 _SEGMENTS_PER_SUBMIT = 64
+
+OnTokens = Callable[[int, tuple[int, ...]], None]
+"""Called with how many tokens of a segment stay, and with those that stand behind them now."""
+OnWritten = Callable[[int, int, tuple[int, ...]], None]
+"""The same for the segments of a submission: called with the place of a job first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,8 +195,20 @@ def check_fits(job: SegmentJob, ready: Ready) -> None:
             )
 
 
+def watchers(numbers: Iterable[int], on_written: OnWritten | None) -> dict[int, OnTokens]:
+    """What is called for each segment of a submission, by its number; nothing if none is watched.
+
+    Args:
+        numbers: Of the segments, in the order of their jobs.
+        on_written: As of `service.engine.client.interface.Engine.submit`.
+    """
+    if on_written is None:
+        return {}
+    return {number: partial(on_written, place) for place, number in enumerate(numbers)}
+
+
 def submits(
-    jobs: Mapping[int, SegmentJob], *, client: int, submission: int
+    jobs: Mapping[int, SegmentJob], *, client: int, submission: int, are_watched: bool = False
 ) -> Iterator[tuple[SubmitSegment, ...]]:
     """The numbered jobs of a submission in pieces that are far below the limit of a frame."""
     requests = [job.request for job in jobs.values()]
@@ -205,6 +222,7 @@ def submits(
             client=client,
             submission=submission,
             submission_work=work,
+            is_watched=are_watched,
         )
         for segment_id, job in jobs.items()
     ]

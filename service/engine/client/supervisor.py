@@ -12,7 +12,7 @@ from typing import Literal, Self
 
 from service.engine.client.client import EngineClient, LossReason
 from service.engine.client.interface import Engine
-from service.engine.client.submission import SegmentBatch, SegmentJob
+from service.engine.client.submission import OnWritten, SegmentBatch, SegmentJob
 from service.engine.counters import only_totals, summed
 from service.engine.errors import EngineStartError
 from service.engine.messages import EngineCounters, Ready
@@ -174,9 +174,11 @@ class Supervisor(Engine):
         latest = self._engine.counters
         return summed([self._past, latest if self._engine.is_alive else only_totals(latest)])
 
-    def submit(self, jobs: Sequence[SegmentJob], *, client: int = 0) -> SegmentBatch:
+    def submit(
+        self, jobs: Sequence[SegmentJob], *, client: int = 0, on_written: OnWritten | None = None
+    ) -> SegmentBatch:
         """As of `Engine`, by the latest one."""
-        return self._engine.submit(jobs, client=client)
+        return self._engine.submit(jobs, client=client, on_written=on_written)
 
     def retire(self) -> None:
         """Finish what is pending, and start no other engine when this one is lost."""

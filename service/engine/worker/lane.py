@@ -6,7 +6,14 @@ its turn; a lane knows nothing of the others.
 
 from collections.abc import Sequence
 
-from service.engine.messages import Cancelled, EngineCounters, Failed, Finished, SubmitSegment
+from service.engine.messages import (
+    Cancelled,
+    EngineCounters,
+    Failed,
+    Finished,
+    SubmitSegment,
+    Written,
+)
 from service.engine.worker.runner import Runner
 from service.engine.worker.scheduler import Scheduler, WaitingSegment
 from service.engine.worker.sharing import BULK_SHARE, INTERACTIVE_SHARE
@@ -79,8 +86,10 @@ class Lane:
         self._scheduler.cancel(segment_id)
         return self._runner.cancel(segment_id)
 
-    def turn(self, *, max_token_budget: int, keeps_others_waiting: bool) -> list[Finished | Failed]:
-        """Plan which segments join, admit them, step; the answers of this turn.
+    def turn(
+        self, *, max_token_budget: int, keeps_others_waiting: bool
+    ) -> list[Written | Finished | Failed]:
+        """Plan which segments join, admit them, step; the answers of this turn, and new tokens.
 
         Args:
             max_token_budget: Source tokens that may be encoded, at most.
@@ -93,7 +102,7 @@ class Lane:
         answers = [*self._runner.admit(self._plan(budget)), *self._runner.step()]
         for answer in answers:
             self._scheduler.release(answer.segment_id)
-        return answers
+        return [*self._runner.written(), *answers]
 
     def _plan(self, token_budget: int) -> list[int]:
         if not self._scheduler.num_waiting:

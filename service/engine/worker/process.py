@@ -32,6 +32,7 @@ from service.engine.messages import (
     StartFailed,
     Submit,
     SubmitSegment,
+    Written,
 )
 from service.engine.worker.channel import EngineChannel
 from service.engine.worker.lane import Lane
@@ -85,7 +86,7 @@ class Engine:
             answers += self._turn_of(number)
         self._channel.send(self._with_counters(answers))
 
-    def _turn_of(self, number: int) -> list[Finished | Failed]:
+    def _turn_of(self, number: int) -> list[Written | Finished | Failed]:
         lane, started = self._lanes[number], self._clock()
         share = lane.share
         answers = lane.turn(

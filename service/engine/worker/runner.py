@@ -22,6 +22,7 @@ from service.engine.messages import (
     Finished,
     SegmentTimings,
     SubmitSegment,
+    Written,
 )
 from service.engine.worker.headroom import Headroom
 from service.engine.worker.pacing import Pacing
@@ -44,6 +45,7 @@ class _Job:
     first_stepped: float = 0.0
     first_step: int = 0
     slot_id: int | None = None
+    num_told: int = 0  # tokens, if it is watched
 
 
 class Runner:
@@ -78,6 +80,7 @@ class Runner:
         self._headroom = Headroom(max_rows=self._session.free_rows)
         self._jobs: dict[int, _Job] = {}
         self._running: dict[int, _Job] = {}
+        self._watched: dict[int, _Job] = {}  # of these, by slot id
         self._newcomers: list[_Job] = []
         self._retries: deque[list[_Job]] = deque()
         self._is_retrying = False  # what runs was tried before
@@ -149,6 +152,7 @@ class Runner:
             return []
         if job.slot_id is not None:
             del self._running[job.slot_id]
+            self._watched.pop(job.slot_id, None)
             self._session.release(job.slot_id)
         self._totals.num_cancelled += 1
         return [Cancelled(segment_id=segment_id)]
@@ -179,6 +183,9 @@ class Runner:
             job.encode_seconds = seconds
             job.first_step = self._totals.num_steps
             self._running[slot_id] = job
+            if job.segment.is_watched:
+                job.num_told = 0
+                self._watched[slot_id] = job
         self._newcomers.extend(jobs)
         return []
 
@@ -202,6 +209,17 @@ class Runner:
             job.first_stepped = now
         self._newcomers.clear()
         return [self._finish(sentence, now) for sentence in finished]
+
+    def written(self) -> list[Written]:
+        """Tokens that watched segments have got since the last call."""
+        news = []
+        for slot_id, job in self._watched.items():
+            token_ids = tuple(self._session.written(slot_id)[job.num_told :])
+            if token_ids:
+                segment_id = job.segment.segment_id
+                news.append(Written(segment_id=segment_id, start=job.num_told, token_ids=token_ids))
+                job.num_told += len(token_ids)
+        return news
 
     def _retry(self) -> list[Failed]:
         """Admit the next group that is to be tried again, if any."""
@@ -232,6 +250,7 @@ class Runner:
         for job in self._running.values():
             job.slot_id = None
         self._running.clear()
+        self._watched.clear()
         self._newcomers.clear()
         del self._session  # its caches go before the next ones come
         self._session = self._open_session()
@@ -249,11 +268,13 @@ class Runner:
         """Assert that jobs and session agree."""
         assert self._session.num_slots == len(self._running)
         assert all(self._jobs[job.segment.segment_id] is job for job in self._running.values())
+        assert self._watched.items() <= self._running.items()
         if not self._running:
             assert self._session.num_rows == 0
 
     def _finish(self, sentence: FinishedSentence, now: float) -> Finished | Failed:
         job = self._running.pop(sentence.slot_id)
+        self._watched.pop(sentence.slot_id, None)
         hypotheses = _finite(sentence.hypotheses)
         if not hypotheses:
             return self._fail([job], _NO_FINITE_SCORE)[0]

@@ -21,7 +21,7 @@ from service.engine.client.pool.pool import Pool, Sharing
 from service.engine.client.pool.replica import Keeping, Replica
 from service.engine.client.pool.siblings import Siblings, StartEngine
 from service.engine.client.segment_room import SegmentRoom
-from service.engine.client.submission import SegmentBatch, SegmentJob
+from service.engine.client.submission import OnWritten, SegmentBatch, SegmentJob
 from service.engine.client.supervisor import RestartBudget
 from service.engine.errors import EngineStartError
 from service.engine.messages import Configure, EngineCounters, Ready
@@ -113,7 +113,9 @@ class Engines(Protocol):
     ) -> None:
         """Return if there is room for a request whose segments are not known yet."""
 
-    def submit(self, jobs: Sequence[SegmentJob], *, client: int = 0) -> SegmentBatch:
+    def submit(
+        self, jobs: Sequence[SegmentJob], *, client: int = 0, on_written: OnWritten | None = None
+    ) -> SegmentBatch:
         """Accept all of a client's `jobs`, or none; never waits."""
 
     def retire(self) -> None:

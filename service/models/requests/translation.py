@@ -5,7 +5,7 @@ Owns what passes between the contracts, which check values and write replies, an
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Self
 
 import msgspec
@@ -81,6 +81,8 @@ class TranslationRequest(msgspec.Struct, frozen=True, kw_only=True):
         num_groups: Groups that the beams are divided into, which avoid each other; 1: none.
         diversity_penalty: What a token costs for each hypothesis of another group that chose it.
         no_repeat_ngram: So many tokens in a row come in no segment twice; 0: they may.
+        is_watched: Whoever hears of its sentences hears of them while they are written too; of a
+            search with one beam.
     """
 
     texts: tuple[str, ...]
@@ -107,6 +109,7 @@ class TranslationRequest(msgspec.Struct, frozen=True, kw_only=True):
     no_repeat_ngram: int = 0
     with_attention: bool = False
     tally: SegmentTally | None = None
+    is_watched: bool = False
 
     @property
     def is_plain(self) -> bool:
@@ -212,8 +215,49 @@ class DoneSegment:
     segments: tuple[TranslatedSegment, ...]
 
 
-OnSegment = Callable[[DoneSegment], None]
-"""Called with a sentence as soon as it is done, in any order."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddedText:
+    """Text of a sentence that the engine is at work on, as the network writes it.
+
+    Attributes:
+        text_index: Which text it is of.
+        index: Which sentence of it.
+        text: What stands behind what was told of it before.
+        is_restart: What was told before does not count any more: the sentence begins anew.
+    """
+
+    text_index: int
+    index: int
+    text: str
+    is_restart: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrowingSentence:
+    """A sentence that is written: of which there may be text that nobody has seen.
+
+    Attributes:
+        text_index: Which text it is of.
+        index: Which sentence of it.
+        take: Gives that text, once; None if there is none.
+    """
+
+    text_index: int
+    index: int
+    take: Callable[[], AddedText | None]
+
+    @property
+    def added(self) -> AddedText | None:
+        """The text that is taken now, of the sentence at this place."""
+        added = self.take()
+        return None if added is None else replace(added, text_index=self.text_index)
+
+
+OnSegment = Callable[[DoneSegment | GrowingSentence], None]
+"""Called with a sentence as soon as it is done, in any order.
+
+Of a request that is watched also whenever it has grown until then.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

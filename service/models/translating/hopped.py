@@ -1,22 +1,29 @@
-"""Segments of a request after two hops, and the report of each as soon as it is done.
+"""Segments of a request after two hops, and the report of each as it grows and as it is done.
 
-Owns which segments wait for the second hop, and where each stands in its text. What both hops make
+Owns which segments wait for the second hop, where each stands in its text, and how the sentences
+that the second hop makes of one are shown as one while they are written. What both hops make
 of a segment is `service.models.translating.two_hops`.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from itertools import accumulate
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import accumulate, count
 
 from model.request import Hypothesis
 from model.text.drafts.rounds import Draft
 from model.text.drafts.segments import PreparedText, Segment, TranslatedSegment
+from model.text.languages.scripts import UNSPACED_LANGUAGES
+from model.text.languages.tags import primary_language
 from service.models.requests.translation import (
+    AddedText,
     DoneSegment,
+    GrowingSentence,
     OnSegment,
     SearchedText,
     TranslationRequest,
 )
+from service.models.translating.parts import DonePart
 from service.models.translating.results import searched
 
 
@@ -35,6 +42,48 @@ class Hopped:
     first: TranslatedSegment
     hypothesis: Hypothesis | None = None
     second: SearchedText | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class _Growing:
+    """A segment that the second hop writes: its sentences, shown in their order.
+
+    Attributes:
+        between: What stands between two of them until all are done.
+        sentences: Those that have begun, by place.
+        texts: What was taken of each, or it itself, if it is copied.
+        done: Which of them are.
+        shown: The text that was taken of all.
+    """
+
+    between: str
+    sentences: dict[int, GrowingSentence] = field(default_factory=dict)
+    texts: dict[int, str] = field(default_factory=dict)
+    done: set[int] = field(default_factory=set)
+    shown: str = ""
+
+    def take(self, text_index: int, index: int) -> AddedText | None:
+        """What a reader has not seen of the segment at this place; None if there is nothing."""
+        whole = self.between.join(self._begun())
+        is_restart = not whole.startswith(self.shown)
+        added = whole if is_restart else whole[len(self.shown) :]
+        self.shown = whole
+        if not (added or is_restart):
+            return None
+        return AddedText(text_index=text_index, index=index, text=added, is_restart=is_restart)
+
+    def _begun(self) -> Iterator[str]:
+        """The text of the sentences up to the first one that is not done."""
+        for place in count():
+            if (sentence := self.sentences.get(place)) is not None:
+                added = sentence.added
+                if added is not None:
+                    before = "" if added.is_restart else self.texts.get(place, "")
+                    self.texts[place] = before + added.text
+            if self.texts.get(place):
+                yield self.texts[place]
+            if place not in self.done:
+                return
 
 
 class SegmentReports:
@@ -57,7 +106,10 @@ class SegmentReports:
         self._on_segment = on_segment
         self._join = join
         self._request = request
+        target = primary_language(request.route.hops[-1].pair.target)
+        self._between = "" if target in UNSPACED_LANGUAGES else " "
         self._waiting: dict[int, tuple[int, int, int, Hopped]] = {}
+        self._growing: dict[int, _Growing] = {}  # of these, if the request is watched
         number = 0
         for text_index, text in enumerate(texts):
             segments = text.prepared.segments
@@ -69,6 +121,32 @@ class SegmentReports:
                 else:
                     self._waiting[number] = one
                     number += 1
+
+    def second_has_grown(self, grown: GrowingSentence) -> None:
+        """Report a segment of which the second hop writes a sentence."""
+        growing = self._growing_of(grown.text_index)
+        growing.sentences[grown.index] = grown
+        self._report_growing(grown.text_index)
+
+    def part_is_done(self, done: DonePart) -> None:
+        """Take note of a sentence that the second hop is through with: the next one may be shown.
+
+        Called before `second_is_done`, of requests that are watched.
+        """
+        growing = self._growing_of(done.text_index)
+        growing.done.add(done.index)
+        if done.index not in growing.sentences and done.is_copied:
+            growing.texts[done.index] = done.part.translation.text
+        if growing.sentences:
+            self._report_growing(done.text_index)
+
+    def _growing_of(self, number: int) -> _Growing:
+        return self._growing.setdefault(number, _Growing(between=self._between))
+
+    def _report_growing(self, number: int) -> None:
+        text_index, index, *_ = self._waiting[number]
+        take = partial(self._growing[number].take, text_index, index)
+        self._on_segment(GrowingSentence(text_index=text_index, index=index, take=take))
 
     def second_is_done(self, number: int, draft: Draft[Hypothesis]) -> None:
         """Report a segment, by its number among those that the second hop sees."""

@@ -34,6 +34,11 @@ class DonePart:
     part: Text
 
     @property
+    def is_copied(self) -> bool:
+        """Whether the network has not seen it."""
+        return self.text.pieces[self.index].segment.is_verbatim
+
+    @property
     def segment(self) -> DoneSegment:
         """The report of it."""
         translation = self.part.translation
@@ -68,6 +73,11 @@ class Parts:
 
     def __repr__(self) -> str:
         return f"<Parts: {len(self._asked)} asked for, {len(self._copied)} copied>"
+
+    @property
+    def asked(self) -> list[tuple[int, int]]:
+        """Text and index of the sentences that the network is asked for, by number."""
+        return self._asked
 
     def report_copied(self) -> None:
         """Report the sentences that the network does not see."""

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from model.request import Hypothesis
-from service.engine.client.submission import SegmentBatch, SegmentJob
+from service.engine.client.submission import OnWritten, SegmentBatch, SegmentJob
 from service.engine.messages import Finished
 from service.models.requests.translation import SegmentTally, TranslationRequest
 from service.models.translating.segment_cache import SegmentCache
+from service.models.translating.writing import WrittenSentences
 
 Hypotheses = tuple[Hypothesis, ...]
 SegmentsFinished = Callable[[Sequence[SegmentJob], Sequence[Finished]], None]
@@ -27,7 +28,9 @@ class Engine(Protocol):
     def max_request_segments(self) -> int:
         """Segments of one request that may be accepted and not answered."""
 
-    def submit(self, jobs: Sequence[SegmentJob], *, client: int = 0) -> SegmentBatch:
+    def submit(
+        self, jobs: Sequence[SegmentJob], *, client: int = 0, on_written: OnWritten | None = None
+    ) -> SegmentBatch:
         """Accept all of a client's `jobs`, or none; never waits."""
 
 
@@ -104,28 +107,43 @@ class SegmentSearch:
 
     @contextmanager
     def one_by_one(
-        self, jobs: Sequence[SegmentJob], request: TranslationRequest
+        self,
+        jobs: Sequence[SegmentJob],
+        request: TranslationRequest,
+        writing: WrittenSentences | None = None,
     ) -> Iterator[AsyncIterator[tuple[int, Hypotheses]]]:
         """The hypotheses of each segment as they come, with its place; accepted on entering.
 
         Leaving drops what was not found until then.
+
+        Args:
+            jobs: The segments.
+            request: Which they are of.
+            writing: Told the tokens of those that the engine has, by place, before each comes.
 
         Raises:
             EngineError: As of `all_of`; what becomes of a segment is raised by the iterator.
         """
         lookup = self._looked_up(jobs, request)
         asked = [jobs[place] for place in lookup.missing]
-        with self._engine.submit(asked, client=request.client) as batch:
-            yield self._each(lookup, asked, batch)
+        on_written = None if writing is None else _by_place(lookup, writing)
+        with self._engine.submit(asked, client=request.client, on_written=on_written) as batch:
+            yield self._each(lookup, asked, batch, writing)
 
     async def _each(
-        self, lookup: _Lookup, asked: Sequence[SegmentJob], batch: SegmentBatch
+        self,
+        lookup: _Lookup,
+        asked: Sequence[SegmentJob],
+        batch: SegmentBatch,
+        writing: WrittenSentences | None,
     ) -> AsyncIterator[tuple[int, Hypotheses]]:
         for place, hypotheses in lookup.known.items():
             yield place, hypotheses
         answers: dict[int, Finished] = {}
         async for number, answer in batch.as_answered():
             answers[number] = answer
+            if writing is not None:
+                writing.end(lookup.missing[number], answer.hypotheses[0].token_ids)
             self._keep(lookup, lookup.missing[number], answer)
             yield lookup.missing[number], answer.hypotheses
         if self._on_finished is not None:
@@ -146,3 +164,12 @@ class SegmentSearch:
     def _keep(self, lookup: _Lookup, place: int, answer: Finished) -> None:
         if self._cache is not None:
             self._cache.keep(lookup.keys[place], answer.hypotheses)
+
+
+def _by_place(lookup: _Lookup, writing: WrittenSentences) -> OnWritten:
+    """What hears of tokens by the place of a job among those that the engine was asked for."""
+
+    def report(number: int, start: int, token_ids: tuple[int, ...]) -> None:
+        writing.add(lookup.missing[number], start, token_ids)
+
+    return report

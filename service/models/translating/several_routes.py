@@ -14,6 +14,7 @@ from msgspec import structs
 from model.text.drafts.segments import TranslatedSegment, Translation
 from service.models.requests.translation import (
     DoneSegment,
+    GrowingSentence,
     OnSegment,
     SegmentTally,
     TranslatedText,
@@ -125,8 +126,8 @@ def _driver(route: Route, find: Callable[[str], OnlineTranslator]) -> Translator
 def _at(places: Sequence[int], on_segment: OnSegment) -> OnSegment:
     """A callback that reports sentences of some texts by their place in the whole request."""
 
-    def report(done: DoneSegment) -> None:
-        on_segment(replace(done, text_index=places[done.text_index]))
+    def report(news: DoneSegment | GrowingSentence) -> None:
+        on_segment(replace(news, text_index=places[news.text_index]))
 
     return report
 

@@ -27,6 +27,7 @@ from service.errors import deadline_exceeded, too_long
 from service.labels import served_by
 from service.models.requests.text_work import TextWork, are_short
 from service.models.requests.translation import (
+    GrowingSentence,
     OnSegment,
     SearchedText,
     SegmentTally,
@@ -43,6 +44,7 @@ from service.models.translating.segment_search import (
     SegmentSearch,
     SegmentsFinished,
 )
+from service.models.translating.writing import WrittenSentences
 from service.priority import Priority, priority_of, work_of
 
 T = TypeVar("T")
@@ -111,7 +113,8 @@ class OnlineTranslator:
 
         Args:
             request: One hop.
-            on_segment: Called with each sentence when it is done.
+            on_segment: Called with each sentence when it is done, and while it is written, if the
+                request is watched.
 
         Raises:
             RequestError: 413 for more segments than may ever wait, 504 after the deadline.
@@ -123,7 +126,11 @@ class OnlineTranslator:
         async with within(request.timeout_seconds, spent_seconds=request.spent_seconds) as deadline:
             on_done = None if on_segment is None else _reporting(on_segment)
             texts, priority = await self.search(
-                request, hop.pair, deadline=deadline, on_done=on_done
+                request,
+                hop.pair,
+                deadline=deadline,
+                on_done=on_done,
+                on_grown=on_segment if request.is_watched else None,
             )
             return await self._finish(texts, request.in_class(priority))
 
@@ -134,6 +141,7 @@ class OnlineTranslator:
         *,
         deadline: float,
         on_done: Callable[[DonePart], None] | None = None,
+        on_grown: Callable[[GrowingSentence], None] | None = None,
     ) -> tuple[list[SearchedText], Priority]:
         """What is found for each text of a request, and the class that its segments were in.
 
@@ -143,6 +151,7 @@ class OnlineTranslator:
             deadline: Of the request, in the loop's time; further rounds leave a part of it.
             on_done: Called with each sentence when it is done; sentences are then reviewed one by
                 one, and not text by text.
+            on_grown: Called with each sentence that has grown until then, beside `on_done` alone.
 
         Raises:
             RequestError: As of `translate`, but for the deadline, which is the caller's.
@@ -153,8 +162,10 @@ class OnlineTranslator:
         request = request.in_class(priority)
         found = partial(searched, request=request)
         if on_done is not None:
-            parts = Parts(drafts, on_done)
-            await self._finish_parts(parts, jobs, request, pair, deadline=deadline)
+            parts, writing = Parts(drafts, on_done), None
+            if on_grown is not None:
+                writing = WrittenSentences(self.pipeline.raw_text, parts.asked, on_grown)
+            await self._finish_parts(parts, jobs, request, pair, deadline=deadline, writing=writing)
             return await self._map(found, parts.texts, request), priority
         if jobs:
             drafts = await self._answered(drafts, jobs, request)
@@ -169,18 +180,20 @@ class OnlineTranslator:
         pair: LanguagePair,
         *,
         deadline: float,
+        writing: WrittenSentences | None,
     ) -> None:
         """Have every sentence translated, each with further rounds of its own."""
 
         async def finish(number: int, hypotheses: Sequence[Hypothesis]) -> None:
             part = parts.answered(number, hypotheses)
             alone = structs.replace(request, texts=(part.prepared.text,))
-            [whole] = await self._retried([part], alone, pair, deadline=deadline)
+            on_again = None if writing is None else partial(writing.withdraw, number)
+            [whole] = await self._retried([part], alone, pair, deadline=deadline, on_again=on_again)
             parts.finish(number, whole)
 
         try:
             async with asyncio.TaskGroup() as group:
-                with self._segment_search.one_by_one(jobs, request) as found:
+                with self._segment_search.one_by_one(jobs, request, writing) as found:
                     parts.report_copied()
                     async for number, hypotheses in found:
                         group.create_task(finish(number, hypotheses))
@@ -194,11 +207,12 @@ class OnlineTranslator:
         pair: LanguagePair,
         *,
         deadline: float,
+        on_again: Callable[[], None] | None = None,
     ) -> list[Draft[Hypothesis]]:
         """The texts, reviewed, after as many further rounds as they need and there is room for.
 
         There is an answer already: a round that fails, or takes half of the time that is left,
-        takes nothing from it.
+        takes nothing from it. `on_again` is called before each round.
         """
 
         def last(draft: Draft[Hypothesis]) -> Draft[Hypothesis]:
@@ -217,6 +231,8 @@ class OnlineTranslator:
                 return drafts
             if len(jobs) > self._segment_search.max_request_segments:
                 break
+            if on_again is not None:
+                on_again()
             try:
                 async with asyncio.timeout_at((asyncio.get_running_loop().time() + deadline) / 2):
                     answered = await self._answered(drafts, jobs, request)

@@ -29,7 +29,7 @@ from service.models.requests.translation import (
 )
 from service.models.translating.alignment import FirstHop, composed, width
 from service.models.translating.hopped import Hopped, SegmentReports
-from service.models.translating.parts import WholeTexts
+from service.models.translating.parts import DonePart, WholeTexts
 from service.models.translating.translator import OnlineTranslator, within
 
 T = TypeVar("T")
@@ -101,7 +101,8 @@ class TwoHops:
             between,
             out_of.pair,
             deadline=deadline,
-            on_done=None if reports is None else WholeTexts(reports.second_is_done),
+            on_done=None if reports is None else _told(reports, request),
+            on_grown=reports.second_has_grown if reports and request.is_watched else None,
         )
         if reports is not None:
             reports.end(found)
@@ -223,6 +224,19 @@ class TwoHops:
             own = self._second.source_widths.of(segment.source_ids)
             widths += [0] * num_tags + own[num_tags:]
         return widths
+
+
+def _told(reports: SegmentReports, request: TranslationRequest) -> Callable[[DonePart], None]:
+    """What hears of the sentences of the second hop."""
+    whole = WholeTexts(reports.second_is_done)
+    if not request.is_watched:
+        return whole
+
+    def report(done: DonePart) -> None:
+        reports.part_is_done(done)
+        whole(done)
+
+    return report
 
 
 def _first_hop(request: TranslationRequest, glossaries: _Glossaries) -> TranslationRequest:

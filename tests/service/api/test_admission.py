@@ -1,8 +1,8 @@
 """Admission, over parts that write down what they are asked; the contracts are tests/contract."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 
 import pytest
@@ -14,7 +14,15 @@ from model.text.languages.tags import LanguagePair
 from service.access.access import Caller
 from service.api.admission import Admission
 from service.errors import RequestError, invalid, overloaded
-from service.models.requests.translation import OnSegment, TranslatedText, TranslationRequest
+from service.http.events import Event
+from service.models.requests.translation import (
+    AddedText,
+    DoneSegment,
+    GrowingSentence,
+    OnSegment,
+    TranslatedText,
+    TranslationRequest,
+)
 from service.models.routes.routing import Hop, Route
 from service.models.translating.several_routes import unchanged
 from service.settings import Settings
@@ -55,6 +63,20 @@ class Third:
         origins = [result.origin for result in results]
         shown = [(one.route.source, one.detected) for one in origins if one is not None]
         return PlainTextResponse(f"{asked}: {shown}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Streamed(Third):
+    """The same, sentence by sentence."""
+
+    def segment(self, done: DoneSegment) -> Event:
+        return Event(name="segment", data=done.text)
+
+    def added(self, text: AddedText) -> Event:
+        return Event(name="token", data=text.text)
+
+    def result(self, _results: Sequence[TranslatedText], asked: str) -> Event:
+        return Event(name="result", data=asked)
 
 
 class Parts:
@@ -268,3 +290,76 @@ def test_what_is_not_in_memory_is_loaded_once_the_request_has_passed_its_checks(
     server.has_to_load = True
     _answer(server, Third(steps=server.steps))
     assert server.steps[-7:] == ["parse", "load", *TRANSLATED[1:]]
+
+
+class Written(Parts):
+    """The same with a translator that writes one text word by word, whether anybody reads or not.
+
+    Attributes:
+        is_written: Set when it is done.
+        is_dropped: It was cancelled first.
+    """
+
+    def __init__(self, *, num_words: int) -> None:
+        super().__init__(body=TEXT, query={})
+        self._num_words = num_words
+        self.is_written = asyncio.Event()
+        self.is_dropped = False
+
+    async def translate(
+        self, job: TranslationRequest, on_segment: OnSegment | None
+    ) -> list[TranslatedText]:
+        assert on_segment is not None
+        words: list[str] = []
+
+        def take() -> AddedText | None:
+            text = "".join(words)
+            words.clear()
+            return AddedText(text_index=0, index=0, text=text) if text else None
+
+        try:
+            for number in range(self._num_words):
+                words.append(f"{number} ")
+                on_segment(GrowingSentence(text_index=0, index=0, take=take))
+                await asyncio.sleep(0)
+        except asyncio.CancelledError:
+            self.is_dropped = True
+            raise
+        on_segment(
+            DoneSegment(text_index=0, index=0, start=0, source="s", text="done", segments=())
+        )
+        self.is_written.set()
+        return [unchanged(text) for text in job.texts]
+
+
+@asynccontextmanager
+async def _events(parts: Parts) -> AsyncIterator[AsyncGenerator[Event, None]]:
+    request = Request({"type": "http", "headers": []}, receive=_never)
+    attach_context(request.scope, RequestContext(request_id="r"))
+    admission = Admission(front=parts, access=parts, readers=parts)  # type: ignore[arg-type]
+    async with aclosing(admission.events(request, Streamed())) as events:
+        yield events
+
+
+def test_a_reader_that_is_behind_holds_nothing_up_and_gets_what_it_missed_in_one_piece() -> None:
+    async def scenario() -> None:
+        parts = Written(num_words=1_000)
+        async with _events(parts) as events:
+            first = await anext(events)
+            await parts.is_written.wait()  # though nobody reads
+            rest = [event async for event in events]
+        assert [event.name for event in (first, *rest)] == ["token", "token", "segment", "result"]
+        assert first.data == "0 "
+        assert f"{first.data}{rest[0].data}" == "".join(f"{number} " for number in range(1_000))
+
+    asyncio.run(scenario())
+
+
+def test_a_reader_that_leaves_takes_the_work_with_it() -> None:
+    async def scenario() -> None:
+        parts = Written(num_words=1_000)
+        async with _events(parts) as events:
+            assert (await anext(events)).name == "token"
+        assert parts.is_dropped
+
+    asyncio.run(scenario())

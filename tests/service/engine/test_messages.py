@@ -22,6 +22,7 @@ from service.engine.messages import (
     StartFailed,
     Submit,
     SubmitSegment,
+    Written,
     encode_frame,
     engine_messages,
     front_messages,
@@ -43,6 +44,7 @@ FROM_FRONT = [
     Shutdown(),
 ]
 FROM_ENGINE = [
+    Written(segment_id=7, start=2, token_ids=(11, 12)),
     Ready(
         protocol_version=1,
         device="cpu",
@@ -220,3 +222,9 @@ def test_an_oversize_message_is_not_sent(monkeypatch):
 
 def test_counters_have_a_count_for_every_bucket_and_for_what_is_above():
     assert len(EngineCounters().rows_per_step) == len(ROWS_BUCKETS) + 1
+
+
+def test_of_a_segment_that_nobody_watches_the_message_says_nothing_of_it() -> None:
+    assert b"is_watched" not in encode_frame(Submit(segments=(SEGMENT,)))
+    watched = structs.replace(SEGMENT, is_watched=True)
+    assert b"is_watched" in encode_frame(Submit(segments=(watched,)))

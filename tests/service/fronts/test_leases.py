@@ -14,7 +14,7 @@ import pytest
 from model.config import SearchConfig
 from model.errors import InputError
 from model.request import DecodeRequest
-from service.engine.client.submission import SegmentJob
+from service.engine.client.submission import OnWritten, SegmentJob
 from service.engine.errors import EngineUnavailableError, QueueFullError
 from service.errors import RequestError
 from service.fronts.leases import Common, FrontLeases
@@ -202,3 +202,40 @@ async def _until(is_so: Callable[[], bool]) -> None:
     """Wait for what is told to nobody; pytest's timeout is the bound."""
     while not is_so():  # noqa: ASYNC110
         await asyncio.sleep(0.01)
+
+
+def test_tokens_are_told_to_the_front_that_watches_before_their_answer(tmp_path: Path) -> None:
+    search = SearchConfig(beam_size=1, max_length=30)
+    jobs = [
+        SegmentJob(
+            request=DecodeRequest(source_ids=(*first, 1), prefix_ids=(0,), search=search),
+        )
+        for first in ((5, 6), (7, 8, 9))
+    ]
+
+    async def scenario(_served: Served, one: _Front, other: _Front) -> None:
+        told: dict[str, dict[int, list[int]]] = {"one": {}, "other": {}}
+
+        def watcher(name: str) -> OnWritten:
+            def note(place: int, start: int, token_ids: tuple[int, ...]) -> None:
+                told[name].setdefault(place, [])[start:] = token_ids
+
+            return note
+
+        batches = [
+            one.engines.submit(jobs, on_written=watcher("one")),
+            other.engines.submit(jobs[1:], on_written=watcher("other")),
+            other.engines.submit(jobs),
+        ]
+        answers = [await batch.results() for batch in batches]
+        written = [list(answer.hypotheses[0].token_ids) for answer in answers[0]]
+        assert all(written)
+        assert told["one"] == dict(enumerate(written))
+        assert told["other"] == {0: written[1]}
+        with one.engines.submit(jobs, on_written=watcher("one")):
+            pass
+        await _until(lambda: repr(one.leases) == "<FrontLeases places=0 submissions=0>")
+        await _until(lambda: not one.link._watched)
+        assert repr(one.link) == "<Link questions=0 submissions=0>"
+
+    _run(tmp_path, scenario)

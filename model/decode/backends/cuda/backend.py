@@ -106,6 +106,13 @@ class GridBackend(TorchBackend):
         """Drop a running sentence."""
         self._grids[self._widths.pop(slot_id)].release(slot_id)
 
+    def written(self, slot_id: int) -> list[int]:
+        """Tokens of a running sentence's first beam, but for the last step's; of the host's copy.
+
+        See `Backend.written`.
+        """
+        return self._grids[self._widths[slot_id]].written(slot_id)
+
     def check_integrity(self) -> None:
         """Assert that grids and slots agree."""
         for grid in self._grids.values():

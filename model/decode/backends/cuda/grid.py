@@ -162,6 +162,10 @@ class Grid:
         (slot,) = self._ledger.remove([slot_id])
         self._tables.clear(int(slot))  # whether it is finite is not known
 
+    def written(self, slot_id: int) -> list[int]:
+        """Tokens that the first beam of a sentence had after the last step that was read."""
+        return self._ledger.written(slot_id)
+
     def launch(self) -> None:
         """Start the next step of all sentences, and the copy of its report, if one needs it."""
         self._is_last = not self._ledger.has_steps_left()

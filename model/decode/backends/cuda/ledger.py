@@ -50,6 +50,7 @@ class Ledger:
         self._sources = np.zeros(history, dtype=np.int32)
         self._log_probs = np.zeros(history, dtype=np.float64)
         self._num_launched = 0
+        self._num_read = 0  # steps are read in their order
         self._slot_ids = np.full(num_slots, EMPTY, dtype=np.int64)
         self._positions = np.zeros(num_slots, dtype=np.int64)
         self._starts = np.zeros(num_slots, dtype=np.int64)  # the step that is position 0
@@ -142,6 +143,7 @@ class Ledger:
             Ids of the sentences whose running hypotheses cannot enter the result any more.
         """
         num_slots = len(launched.slot_ids)
+        self._num_read = launched.step + 1
         step = launched.step % len(self._tokens)
         self._tokens[step, :num_slots] = report.tokens
         self._parents[step, :num_slots] = report.parents
@@ -346,6 +348,16 @@ class Ledger:
             node += rows  # noqa: PLW2901  # in place
             rows = parents[node]
         return nodes[::-1].T, counts
+
+    def written(self, slot_id: int) -> list[int]:
+        """Tokens behind the prefix that lead to the first row of a sentence, as far as was read."""
+        slots = np.array([self._slots[slot_id]], dtype=np.int64)
+        positions = self._num_read - self._starts[slots]
+        if positions[0] < self._searches.prefix_lengths[slots[0]]:
+            return []
+        nodes, _ = self._paths(slots, positions, np.zeros(1, dtype=np.int64))
+        tokens: list[int] = self._tokens.reshape(-1)[nodes[0]].tolist()
+        return tokens
 
     def check_integrity(self) -> None:
         """Assert that slots and sentences agree, and that no past is longer than the ring."""

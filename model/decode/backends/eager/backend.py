@@ -103,6 +103,14 @@ class EagerBackend(TorchBackend):
         """Drop a running sentence."""
         self._remove(self._table.get(slot_id))
 
+    def written(self, slot_id: int) -> list[int]:
+        """Tokens of a running sentence's first beam; see `Backend.written`."""
+        slot = self._table.get(slot_id)
+        end = slot.num_fed(self._step)
+        begin = min(len(slot.request.prefix_ids) - 1, end)
+        tokens: list[int] = self._history.tokens[slot.rows[0], begin:end].tolist()
+        return tokens
+
     def check_integrity(self) -> None:
         """Assert that slots and rows agree."""
         self._table.check_integrity()

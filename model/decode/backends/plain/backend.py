@@ -94,6 +94,12 @@ class PlainBackend(TorchBackend):
         """Drop a running sentence."""
         del self._sentences[slot_id]
 
+    def written(self, slot_id: int) -> list[int]:
+        """Tokens of a running sentence's first beam; see `Backend.written`."""
+        sentence = self._sentences[slot_id]
+        tokens: list[int] = sentence.tokens[0, len(sentence.request.prefix_ids) :].tolist()
+        return tokens
+
     def check_integrity(self) -> None:
         """Assert that every sentence has as many beams as it asked for, all equally long."""
         assert len(self._sentences) <= self._limits.max_slots

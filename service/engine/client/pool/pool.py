@@ -20,7 +20,15 @@ from service.engine.client.pool.choice import Load, assign, candidates
 from service.engine.client.pool.replica import Keeping, Replica
 from service.engine.client.pool.siblings import Siblings, StartEngine
 from service.engine.client.segment_room import SegmentRoom
-from service.engine.client.submission import SegmentBatch, SegmentJob, check_fits, row_steps_of
+from service.engine.client.submission import (
+    OnTokens,
+    OnWritten,
+    SegmentBatch,
+    SegmentJob,
+    check_fits,
+    row_steps_of,
+    watchers,
+)
 from service.engine.counters import summed
 from service.engine.errors import EngineUnavailableError
 from service.engine.messages import EngineCounters, Ready
@@ -178,10 +186,13 @@ class Pool(Engine):
         """
         self._room.check_open(priority, checkpoint=checkpoint)
 
-    def submit(self, jobs: Sequence[SegmentJob], *, client: int = 0) -> SegmentBatch:
+    def submit(
+        self, jobs: Sequence[SegmentJob], *, client: int = 0, on_written: OnWritten | None = None
+    ) -> SegmentBatch:
         """As of `Engine`, by as few of them as have room."""
         if len(self.replicas) == 1:
-            return self.replicas[0].supervisor.submit(jobs, client=client)
+            only = self.replicas[0].supervisor
+            return only.submit(jobs, client=client, on_written=on_written)
         loads = self._loads()
         if not candidates(loads):
             raise EngineUnavailableError(_GONE)
@@ -189,10 +200,11 @@ class Pool(Engine):
             check_fits(job, self.ready)
         self._room.check(jobs)
         numbered = {next(self._numbers): job for job in jobs}
+        watched = watchers(numbered, on_written)
         found = {}
         for place, part in self._parts(numbered, loads).items():
             engine = self.replicas[place].supervisor.engine
-            found.update(engine.accept(part, client=client))
+            found.update(engine.accept(part, client=client, watched=_of(part, watched)))
         return SegmentBatch({number: found[number] for number in numbered}, cancel=self._cancel)
 
     def retire(self) -> None:
@@ -269,3 +281,8 @@ class Pool(Engine):
             if not self._is_replaced:
                 self._is_replaced = await self._on_outdated()
             return self._is_replaced
+
+
+def _of(part: Mapping[int, SegmentJob], watched: Mapping[int, OnTokens]) -> Mapping[int, OnTokens]:
+    """What is called for the segments of a part."""
+    return {number: watched[number] for number in part} if watched else watched

@@ -111,6 +111,20 @@ def test_a_chinese_sentence_may_go_on_behind_an_address() -> None:
         assert next(mark for mark, _ in found(text)).isascii(), text
 
 
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        (r"请打开 C:\Temp\a.txt，然后保存。", r"C:\Temp\a.txt"),
+        (r"把它放在（D:\备份\旧）里。", r"D:\备份\旧"),
+        (r"\\server\share\a.txt、另一个", r"\\server\share\a.txt"),
+        (r"Öffnen Sie „C:\Temp\a.txt“ bitte.", r"C:\Temp\a.txt"),
+        (r"删掉 HKLM\Software\X。", r"HKLM\Software\X"),
+    ],
+)
+def test_a_path_of_windows_ends_where_its_sentence_goes_on(text: str, path: str) -> None:
+    assert [text[mark.start : mark.end] for mark in find_marks(text)] == [path]
+
+
 def test_signs_that_end_a_sentence_are_not_of_its_address() -> None:
     assert found("See https://a.example/b. And (www.b.example), a.txt!") == [
         ("https://a.example/b", "url"),

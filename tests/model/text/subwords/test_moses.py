@@ -162,3 +162,18 @@ def test_without_sacremoses_an_error_says_what_to_install(
     monkeypatch.setitem(sys.modules, "sacremoses", None)
     with pytest.raises(ConfigError, match=r"pip install 'dragoman\[models\]'"):
         MosesPieces(b"a b\n", RULES, "en")
+
+
+def test_where_words_are_joined_from_pieces_a_beginning_ends_before_the_last_word(
+    ours: Tokenizer, lines: list[str]
+) -> None:
+    num_kept = 0
+    for line in lines[:60]:
+        *ids, _ = ours.encode_target(line)
+        whole = ours.decode(ids)
+        for end in range(len(ids) + 1):
+            beginning = ours.decode_beginning(ids[:end])
+            assert "@@" not in beginning or "@@" in whole
+            num_kept += whole.startswith(beginning)
+            assert len(beginning) <= len(ours.decode(ids[:end]))
+    assert num_kept > 300

@@ -1,6 +1,7 @@
 import threading
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from model.checkpoint.tokenizer import build_tokenizer, load_tokenizer
 from model.errors import ConfigError
 from model.text.languages.tags import LanguagePair
 from model.text.subwords.pieces import OwnTable, PieceModel
-from model.text.subwords.tokenizer import Tokenizer
+from model.text.subwords.tokenizer import Tokenizer, readable
 from support.tiny_checkpoint import (
     EN_ZH,
     TINY_TOKENS,
@@ -371,3 +372,30 @@ def test_an_id_that_is_never_generated_needs_no_piece(
         tokens = replace(manifest.tokens, **silent)
         tokenizer = build(replace(manifest, tokens=tokens), pieces, table)
         assert tokenizer.encode("cat", EN_ZH) == [TINY_TOKENS.unk_id, TINY_TOKENS.eos_id]
+
+
+@settings(max_examples=60)
+@given(st.lists(st.integers(0, 599), max_size=24))
+def test_whatever_is_written_the_text_of_a_beginning_stays(
+    tokenizer: Tokenizer, ids: list[int]
+) -> None:
+    beginnings = [tokenizer.decode_beginning(ids[:end]) for end in range(len(ids) + 1)]
+    for before, after in pairwise(beginnings):
+        assert after.startswith(before)
+    assert readable(tokenizer.decode(ids)).startswith(beginnings[-1])
+
+
+def test_a_character_of_several_bytes_is_there_once_all_of_them_are(tokenizer: Tokenizer) -> None:
+    *ids, _ = tokenizer.encode_target("The 🦊 sees.")
+    beginnings = [tokenizer.decode_beginning(ids[:end]) for end in range(len(ids) + 1)]
+    assert any("\ufffd" in tokenizer.decode(ids[:end]) for end in range(len(ids)))
+    assert not any("\ufffd" in text for text in beginnings)
+    assert beginnings[-1] == "The 🦊 sees."
+    assert len(set(beginnings)) < len(beginnings)
+
+
+def test_behind_bytes_that_are_no_character_nothing_is_readable(tokenizer: Tokenizer) -> None:
+    *fox, _ = tokenizer.encode_target("🦊")
+    *cat, _ = tokenizer.encode_target("The cat")
+    assert tokenizer.decode_beginning([*cat, *fox[-2:], *cat]) == "The cat"
+    assert readable("a\ufffdb\ufffd") == "a"

@@ -325,3 +325,55 @@ def test_a_full_queue_refuses_all_or_nothing_and_says_when_to_come_back(run, eng
 
     run(scenario())
     assert_idle(engine)
+
+
+class Told:
+    """What is told of the segments of a submission."""
+
+    def __init__(self) -> None:
+        self.tokens: dict[int, list[int]] = {}
+        self.starts: dict[int, list[int]] = {}
+
+    def __call__(self, place: int, start: int, token_ids: tuple[int, ...]) -> None:
+        self.starts.setdefault(place, []).append(start)
+        self.tokens.setdefault(place, [])[start:] = token_ids
+
+
+def test_of_watched_segments_each_request_is_told_the_tokens_of_its_own(run, engine):
+    async def request(numbers: range) -> None:
+        told = Told()
+        jobs = [job(number, beam_size=1, max_length=12) for number in numbers]
+        with engine.submit(jobs, on_written=told) as batch:
+            answers = await batch.results()
+        assert told.tokens == {
+            place: list(answer.hypotheses[0].token_ids) for place, answer in enumerate(answers)
+        }
+        assert {tuple(starts) for starts in told.starts.values()} == {
+            tuple(range(len(tokens))) for tokens in told.tokens.values()
+        }
+
+    async def unwatched() -> list[Finished]:
+        with engine.submit([job(number, beam_size=1) for number in range(9)]) as batch:
+            return await batch.results()
+
+    async def scenario() -> None:
+        requests = (request(range(at, at + 7)) for at in (0, 7, 14))
+        await asyncio.gather(*requests, unwatched())
+
+    run(scenario())
+    assert_idle(engine)
+
+
+def test_leaving_a_watched_batch_ends_what_is_told(run, engine):
+    async def scenario() -> None:
+        told = Told()
+        jobs = [job(number, beam_size=1, max_length=60) for number in range(60)]
+        with engine.submit(jobs, on_written=told):
+            while not told.tokens:  # noqa: ASYNC110  # there is no event for it
+                await asyncio.sleep(0)
+        num_told = sum(map(len, told.starts.values()))
+        await settled(engine)
+        assert sum(map(len, told.starts.values())) == num_told
+
+    run(scenario())
+    assert_idle(engine)

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from itertools import count
 
 import pytest
@@ -14,7 +15,7 @@ from service.engine.client.pending import PendingSegments, fail_all
 from service.engine.client.segment_room import SegmentRoom
 from service.engine.client.submission import SegmentJob
 from service.engine.errors import EngineUnavailableError, QueueFullError, SegmentFailedError
-from service.engine.messages import Cancelled, Failed, Finished, SegmentTimings
+from service.engine.messages import Cancelled, Failed, Finished, SegmentTimings, Written
 
 JOB = SegmentJob(
     request=DecodeRequest(
@@ -158,3 +159,47 @@ def test_a_checkpoint_alone_has_all_places() -> None:
         room.check([JOB])
 
     _with(scenario, reserved_share=0.25)
+
+
+def test_tokens_are_told_to_whoever_watches_that_segment_and_before_its_answer() -> None:
+    async def scenario(pending: PendingSegments, _room: SegmentRoom, _heard: Heard) -> None:
+        told: list[tuple[str, int, tuple[int, ...]]] = []
+        answers = pending.add(
+            {1: JOB, 2: JOB, 3: JOB},
+            watched={1: partial(_note, told, "one"), 2: partial(_note, told, "two")},
+        )
+        answers[1].add_done_callback(lambda _: told.append(("answer", 0, ())))
+        answers[2].cancel()
+        for number in (1, 2, 3, 4):
+            pending.tell(Written(segment_id=number, start=0, token_ids=(5, number)))
+        pending.settle(FINISHED)
+        assert told == []
+        await asyncio.sleep(0)
+        assert told == [("one", 0, (5, 1)), ("answer", 0, ())]
+
+    _with(scenario)
+
+
+def test_an_error_of_whoever_watches_is_not_the_engines() -> None:
+    async def scenario(pending: PendingSegments, _room: SegmentRoom, _heard: Heard) -> None:
+        failures: list[object] = []
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: failures.append(context["exception"]))
+        answers = pending.add({1: JOB}, watched={1: _fail})
+        pending.tell(Written(segment_id=1, start=0, token_ids=(5,)))
+        pending.settle(FINISHED)
+        await asyncio.sleep(0)
+        assert answers[1].result() is FINISHED
+        assert [str(failure) for failure in failures] == ["it cannot be read"]
+
+    _with(scenario)
+
+
+def _note(
+    told: list[tuple[str, int, tuple[int, ...]]], name: str, start: int, token_ids: tuple[int, ...]
+) -> None:
+    told.append((name, start, token_ids))
+
+
+def _fail(_start: int, _token_ids: tuple[int, ...]) -> None:
+    raise ValueError("it cannot be read")

@@ -73,6 +73,9 @@ class Running:
     def step(self) -> list[Any]:
         return []
 
+    def written(self) -> list[Any]:
+        return []
+
     def num_retries_of(self, priority: Priority) -> int:
         return self.num_retries_by[priority]
 

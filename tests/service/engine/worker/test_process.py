@@ -14,6 +14,7 @@ from service.engine.messages import (
     Failed,
     Finished,
     Shutdown,
+    Written,
 )
 from support.engine_by_hand import Pair, is_idle, of, segment, submit, warm_pair
 
@@ -240,3 +241,15 @@ def test_what_is_no_message_is_a_protocol_error(pair, data):
     pair.front.connection.sendall(data)
     with pytest.raises(ProtocolError):
         pair.engine.run()
+
+
+def test_tokens_are_told_of_watched_segments_and_of_no_other(pair):
+    one = segment(1, beam_size=1, max_length=9)
+    heard = pair.turn(submit(msgspec.structs.replace(one, is_watched=True), segment(2)))
+    heard += pair.run_out()
+    written = of(Written, heard)
+    assert {message.segment_id for message in written} == {1}
+    [finished] = [word for word in of(Finished, heard) if word.segment_id == 1]
+    tokens = [token for message in written for token in message.token_ids]
+    assert tuple(tokens) == finished.hypotheses[0].token_ids
+    assert heard.index(written[-1]) < heard.index(finished)

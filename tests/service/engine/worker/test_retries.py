@@ -6,6 +6,7 @@ from functools import cache
 
 import pytest
 import torch
+from msgspec import structs
 
 from model.config import SearchConfig
 from model.decode.session import DecodeRequest, DecodingSession, SessionLimits
@@ -285,3 +286,22 @@ def test_after_memory_ran_out_bulk_goes_on_in_the_rows_that_are_left():
     assert lane.is_idle
     assert {type(word) for word in answers} == {Finished}
     assert len(answers) == 40
+
+
+def test_a_watched_segment_that_is_tried_again_tells_its_tokens_from_the_beginning():
+    runner = runner_of(fragile(poison_after=3))
+    search = SearchConfig(beam_size=1, max_length=12)
+    one = structs.replace(segment(1, search=search), is_watched=True)
+    runner.accept([one, segment(2, poison=True)])
+    runner.admit([1, 2])
+    starts, told, answers = [], [], []
+    while not runner.is_idle:
+        answers += runner.step()
+        for written in runner.written():
+            starts.append(written.start)
+            told[written.start :] = written.token_ids
+        runner.check_integrity()
+    assert starts[:4] == [0, 1, 2, 0]
+    assert starts.count(0) == 2
+    [found] = [answer for answer in answers if isinstance(answer, Finished)]
+    assert tuple(told) == found.hypotheses[0].token_ids == alone(one).hypotheses[0].token_ids

@@ -2,6 +2,7 @@ import itertools
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import msgspec
 import pytest
@@ -289,3 +290,41 @@ def test_padding_is_counted_where_there_is_any_and_only_there(
     )
     assert counted.num_source_tokens == 20
     assert counted.num_padded_source_tokens == num_encoded_tokens
+
+
+def watched(segment_id: int, **changes: Any) -> SubmitSegment:
+    return msgspec.structs.replace(segment(segment_id, beam_size=1, **changes), is_watched=True)
+
+
+def test_tokens_of_watched_segments_are_told_as_they_come_and_each_once(runner):
+    first = watched(1, max_length=9)
+    second = watched(2, max_length=12, source_ids=(20, 14, 1))
+    runner.accept([first, second, segment(3, max_length=12)])
+    runner.admit([1, 3])
+    assert runner.written() == []
+    told: dict[int, list[int]] = {1: [], 2: []}
+    finished = {}
+    while not runner.is_idle:
+        finished |= {answer.segment_id: answer for answer in runner.step()}
+        for written in runner.written():
+            assert written.start == len(told[written.segment_id])
+            assert written.segment_id not in finished
+            told[written.segment_id] += written.token_ids
+        assert runner.written() == []
+        if len(told[1]) == 2:
+            runner.admit([2])
+    for number in (1, 2):
+        assert tuple(told[number]) == finished[number].hypotheses[0].token_ids
+        assert told[number]
+    runner.check_integrity()
+
+
+def test_a_watched_segment_that_is_cancelled_is_told_no_more(runner):
+    runner.accept([watched(1, max_length=20), watched(2, max_length=20)])
+    runner.admit([1, 2])
+    runner.step()
+    assert {written.segment_id for written in runner.written()} == {1, 2}
+    runner.step()
+    runner.cancel(1)
+    assert [written.segment_id for written in runner.written()] == [2]
+    runner.check_integrity()

@@ -17,7 +17,12 @@ from service.engine.client.client import EngineClient
 from service.engine.client.segment_room import SegmentRoom
 from service.engine.messages import Configure
 from service.errors import RequestError
-from service.models.requests.translation import DoneSegment, TranslatedText, TranslationRequest
+from service.models.requests.translation import (
+    DoneSegment,
+    GrowingSentence,
+    TranslatedText,
+    TranslationRequest,
+)
 from service.models.routes.routing import Hop, Route
 from service.models.translating.translator import OnlineTranslator
 from service.models.translating.two_hops import TwoHops
@@ -302,3 +307,98 @@ def test_only_the_last_hop_is_drawn(
     ]
     assert len({text.best.text for text in drawn}) > 1
     assert len({between.text for text in drawn for between in text.between or () if between}) == 1
+
+
+class _Reader:
+    """A reader that takes what is new of each sentence, as often as it is told to.
+
+    Args:
+        every: Of how many news of a sentence it takes the last one only.
+    """
+
+    def __init__(self, every: int = 1) -> None:
+        self.shown: dict[tuple[int, int], str] = {}
+        self.done: list[tuple[int, int]] = []
+        self._every = every
+        self._num_news = 0
+        self._growing: dict[tuple[int, int], GrowingSentence] = {}
+
+    def __call__(self, news: DoneSegment | GrowingSentence) -> None:
+        key = (news.text_index, news.index)
+        if isinstance(news, DoneSegment):
+            self._take(key)
+            self.done.append(key)
+            return
+        assert key not in self.done
+        self._growing[key] = news
+        self._num_news += 1
+        if self._num_news % self._every == 0:
+            self._take(key)
+
+    def _take(self, key: tuple[int, int]) -> None:
+        added = self._growing.pop(key).added if key in self._growing else None
+        if added is not None:
+            assert (added.text_index, added.index) == key
+            self.shown[key] = ("" if added.is_restart else self.shown.get(key, "")) + added.text
+
+
+@pytest.mark.parametrize("every", [1, 7])
+@pytest.mark.parametrize("max_source_length", [64, 6])
+def test_what_the_second_hop_writes_is_shown_sentence_by_sentence_as_one(
+    runner: asyncio.Runner, make: Make, max_source_length: int, every: int
+) -> None:
+    limits = LengthLimits(max_source_length=max_source_length, max_target_length=64)
+    into, out_of = make(0), make(1, limits)
+    asked = replace(_request(f"{TEXT} 7.30", "She sells."), beam_size=1, is_watched=True)
+    asked = replace(asked, max_length=12, with_alignment=False)
+    reader = _Reader(every)
+    results = runner.run(TwoHops(into, out_of).translate(asked, reader))
+    middle = runner.run(
+        into.translate(replace(asked, route=Route(hops=(INTO,)), is_watched=False, max_length=None))
+    )
+    expected = {}
+    for place, text in enumerate(middle):
+        for index, segment in enumerate(text.best.segments):
+            if not segment.is_verbatim:
+                alone = _Reader()
+                own = replace(asked, texts=(segment.text,), route=Route(hops=(OUT_OF,)))
+                [whole] = runner.run(out_of.translate(own, alone))
+                copied = {
+                    (0, part): one.text
+                    for part, one in enumerate(whole.best.segments)
+                    if one.is_verbatim
+                }
+                parts = copied | alone.shown
+                expected[(place, index)] = "".join(parts[key] for key in sorted(parts))
+    assert reader.shown == {key: text for key, text in expected.items() if text}
+    assert len(reader.done) == sum(len(result.best.segments) for result in results)
+    if max_source_length == 6:
+        assert any(segment.is_cut for result in results for segment in result.best.segments)
+
+
+def test_what_the_second_hop_tries_again_is_not_shown_at_its_end(
+    runner: asyncio.Runner, hops: tuple[OnlineTranslator, OnlineTranslator]
+) -> None:
+    texts = [TEXT, "The cat sees {name} and https://example.org/a.", "7.30", "She sells."]
+    request = replace(_request(*texts), beam_size=1, is_watched=True)
+    reader, plain = _Reader(), _Reader()
+    results = runner.run(TwoHops(*hops).translate(request, reader))
+    runner.run(TwoHops(*hops).translate(replace(request, is_watched=False), plain))
+    assert sorted(reader.done) == sorted(plain.done)
+    assert plain.shown == {}
+    tries = {
+        (place, index): segment.quality.num_tries
+        for place, result in enumerate(results)
+        for index, segment in enumerate(result.best.segments)
+    }
+    assert any(tries.values())
+    assert not any("{name}" in text for text in reader.shown.values()), "marks come at the end"
+
+
+def test_through_a_pivot_nobody_is_shown_what_he_did_not_ask_for(
+    runner: asyncio.Runner, hops: tuple[OnlineTranslator, OnlineTranslator]
+) -> None:
+    told: list[DoneSegment | GrowingSentence] = []
+    request = replace(_request(TEXT, "7.30"), beam_size=1)
+    runner.run(TwoHops(*hops).translate(request, told.append))
+    assert [type(news) for news in told] == [DoneSegment] * 2

@@ -372,3 +372,35 @@ def test_closing_while_the_others_start_leaves_no_process(run, configure):
 
 def _children() -> str:
     return Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text()
+
+
+def test_watched_segments_of_a_lost_replica_begin_anew_in_another_one(run, configure):
+    kept = Kept()
+    jobs = [job(number, beam_size=1, max_length=60) for number in range(190)]
+    told: dict[int, list[int]] = {}
+    restarted: set[int] = set()
+
+    def on_written(place: int, start: int, token_ids: tuple[int, ...]) -> None:
+        own = told.setdefault(place, [])
+        if start < len(own):
+            assert start == 0
+            restarted.add(place)
+        own[start:] = token_ids
+
+    async def scenario() -> None:
+        async with two(kept, configure) as pool:
+            with pool.submit(jobs) as batch:
+                expected = tokens(await batch.results())
+            assert told == {}
+            first, second = (replica.process_id for replica in pool.replicas)
+            os.kill(second, signal.SIGSTOP)
+            with pool.submit(jobs, on_written=on_written) as batch:
+                await until(lambda: bool(told))
+                os.kill(first, signal.SIGKILL)  # while it has most of its own before it
+                os.kill(second, signal.SIGCONT)
+                found = tokens(await batch.results())
+            assert found == expected
+            assert {place: tuple(own) for place, own in told.items()} == dict(enumerate(expected))
+
+    run(scenario())
+    assert kept.num_moved >= len(restarted) > 0

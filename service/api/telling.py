@@ -1,0 +1,51 @@
+"""News of a request's sentences that its reader has still to be told.
+
+Owns their order, and that they do not pile up: of a sentence that is written there is one entry at
+most, however far behind the reader is, and what it is told of it is found when it is told. So a
+slow reader takes no more memory than the result does, and nobody waits for it. What becomes of news
+is `service.api.admission`'s.
+"""
+
+import asyncio
+
+from service.models.requests.translation import AddedText, DoneSegment, GrowingSentence
+
+_Key = tuple[int, int, bool]  # text, sentence, and whether it is done
+
+
+class Telling:
+    """News between the task that translates and the one that writes to a client."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[_Key, GrowingSentence | DoneSegment] = {}  # in the order of telling
+        self._has_news = asyncio.Event()
+        self._is_over = False
+
+    def __repr__(self) -> str:
+        return f"<Telling {len(self._waiting)} waiting>"
+
+    def put(self, news: GrowingSentence | DoneSegment) -> None:
+        """Take news; a sentence that waits to be told already keeps its place."""
+        key = (news.text_index, news.index, isinstance(news, DoneSegment))
+        self._waiting.setdefault(key, news)
+        self._has_news.set()
+
+    def end(self) -> None:
+        """No news come any more."""
+        self._is_over = True
+        self._has_news.set()
+
+    async def next(self) -> AddedText | DoneSegment | None:
+        """What is to be told next; None after the last."""
+        while True:
+            while self._waiting:
+                news = self._waiting.pop(next(iter(self._waiting)))
+                if isinstance(news, DoneSegment):
+                    return news
+                added = news.added
+                if added is not None:
+                    return added
+            if self._is_over:
+                return None
+            self._has_news.clear()
+            await self._has_news.wait()
