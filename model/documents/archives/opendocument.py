@@ -1,8 +1,9 @@
 """OpenDocument (.odt, .odp, .ods): text of paragraphs and headings, with spans and links inside.
 
-Owns which elements are inside a sentence. Footnotes, frames and comments are texts of their own;
-fields (page numbers, dates, references) are words that stay; deleted text stays. So does what a
-cell of a workbook shows of a formula, a number or a date: programs write that anew.
+Owns which elements are inside a sentence. Footnotes, frames and comments are texts of their own,
+and the sentence that they stand in is one. Fields (page numbers, dates, references) are words that
+stay; deleted text stays. So does what a cell of a workbook shows of a formula, a number or a date:
+programs write that anew.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,7 +30,7 @@ _INLINE = frozenset(
 # Of the text's own elements those that hold paragraphs.
 _BORDERS = frozenset(
     """
-    text:tab text:line-break text:note text:note-body text:section text:list text:list-item
+    text:tab text:line-break text:note-body text:section text:list text:list-item
     text:list-header text:numbered-paragraph text:table-of-content text:index-body text:index-title
     text:illustration-index text:table-index text:object-index text:user-index text:bibliography
     text:alphabetical-index
@@ -38,6 +39,7 @@ _BORDERS = frozenset(
 _SKIPPED = frozenset(
     {"text:tracked-changes", "table:tracked-changes", "text:note-citation", "office:scripts"}
 )
+_NOTE = "text:note"
 _CELLS = frozenset({"table:table-cell", "table:covered-table-cell"})
 _VALUES = ("table:formula", "office:string-value")
 _IN_CELLS = frozenset({"office:annotation", "draw:text-box", "draw:custom-shape"})
@@ -82,12 +84,14 @@ def _open(kind: str, data: bytes, limits: DocumentLimits) -> Document:
 
 
 def _roles(events: Sequence[Event]) -> Iterator[Role]:
-    num_prose = 0
+    is_inside = [False]
     for event in events:
-        if event.name in _PROSE:
-            num_prose += 1 if event.kind == "start" else -1
-        if event.kind == "start":
-            yield _role(event.name, is_inside=num_prose > 0)
+        if event.kind == "end":
+            is_inside.pop()
+        elif event.kind == "start":
+            role = _role(event.name, is_inside=is_inside[-1])
+            is_inside.append(role == "prose" or (role != "aside" and is_inside[-1]))
+            yield role
 
 
 def _workbook_roles(events: Sequence[Event]) -> Iterator[Role]:
@@ -120,4 +124,6 @@ def _role(name: str, *, is_inside: bool) -> Role:
         return "border"
     if name in _INLINE:
         return "inline"
-    return "word" if name.startswith("text:") else "border"
+    if name == _NOTE or not name.startswith("text:"):
+        return "aside"
+    return "word"

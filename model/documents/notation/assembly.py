@@ -128,7 +128,8 @@ def reference_escape(raw: str, *, always: str = "") -> Escape:
     references = () if "<![CDATA[" in raw else _REFERENCE.findall(raw)
     for reference in references:
         meant = html.unescape(reference)
-        if len(meant) == 1 and not (meant.isascii() and (meant.isalnum() or meant.isspace())):
+        is_plain = meant.isascii() and (meant.isalnum() or meant in " \t\n\f")
+        if len(meant) == 1 and not is_plain:
             table[ord(meant)] = reference
 
     def escape(text: str) -> str:
