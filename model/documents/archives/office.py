@@ -38,12 +38,10 @@ class _Format:
     Attributes:
         main: Types of a part without which it is not of the kind.
         parts: Types of all parts with text.
-        keeps_space: Its text has to say that white space at its ends is meant.
     """
 
     main: re.Pattern[str]
     parts: re.Pattern[str]
-    keeps_space: bool
 
 
 _OPEN = r"application/vnd\.openxmlformats-officedocument\."
@@ -63,12 +61,10 @@ _FORMATS = {
             rf"{_WORD}|{_DRAWN}"
             rf"|{_OPEN}wordprocessingml\.(?:header|footer|footnotes|endnotes|comments)\+xml"
         ),
-        keeps_space=True,
     ),
     "pptx": _Format(
         main=re.compile(_POWER_POINT),
         parts=re.compile(rf"{_DRAWN}|{_OPEN}presentationml\.(?:slide|notesSlide)\+xml"),
-        keeps_space=False,
     ),
     "xlsx": _Format(
         main=re.compile(_EXCEL),
@@ -76,9 +72,16 @@ _FORMATS = {
             rf"{_SHEET.pattern}|{_DRAWN}|{_OPEN}drawing\+xml"
             rf"|{_OPEN}spreadsheetml\.(?:sharedStrings|comments)\+xml"
         ),
-        keeps_space=True,
     ),
 }
+_KEEPS_SPACE = re.compile(rf"{_WORD}|{_OPEN}(?:wordprocessingml|spreadsheetml)\..+")
+"""Parts whose text has to say that white space at its ends is meant; drawings must not."""
+_WORKBOOK = re.compile(rf"{_OPEN}spreadsheetml\..+")
+"""Parts that write characters which XML has not as _x0007_."""
+_DRAWN_TEXT = "a:t"
+_CODE = re.compile(r"_x((?!D[89A-F])[0-9A-F]{4})_", re.IGNORECASE)
+_LIKE_CODE = re.compile(r"_(?=x[0-9A-Fa-f]{4}_)")
+_NEEDS_CODE = re.compile(r"[\x00-\x08\x0b-\x1f\ufffe\uffff]")
 
 
 def open_docx(data: bytes, _options: DocumentOptions, limits: DocumentLimits) -> Document:
@@ -108,9 +111,9 @@ def _open(kind: str, data: bytes, limits: DocumentLimits) -> Document:
     tables = [name for name, said in types.items() if _TABLE.fullmatch(said)]
     columns = _column_names(kind, archive, tables, limits)
 
-    def read(_name: str, text: str) -> Template:
+    def read(name: str, text: str) -> Template:
         builder = TemplateBuilder(kind=kind, limits=limits, kept=columns)
-        reader = _RunReader(builder, keeps_space=layout.keeps_space)
+        reader = _RunReader(builder, types[name])
         for event in xml_events(text, kind, limits):
             reader.read(event)
         reader.close()
@@ -144,9 +147,10 @@ def _column_names(
 class _RunReader:
     """From events of a part to tokens: text, and what is between."""
 
-    def __init__(self, builder: TemplateBuilder, *, keeps_space: bool) -> None:
-        self._assembler = Assembler(builder)
-        self._keeps_space = keeps_space
+    def __init__(self, builder: TemplateBuilder, part_type: str) -> None:
+        self._has_codes = _WORKBOOK.fullmatch(part_type) is not None
+        self._assembler = Assembler(builder, coded=_coded if self._has_codes else str)
+        self._keeps_space = _KEEPS_SPACE.fullmatch(part_type) is not None
         self._between: list[Event] = []
         self._properties = ""
         self._is_in_text = False
@@ -159,7 +163,8 @@ class _RunReader:
             self._num_skipped += (event.kind == "start") - (event.kind == "end")
         if event.kind == "text" and self._is_in_text and self._num_skipped == 0:
             self._end_between()
-            token = Token(kind="text", pieces=(event.raw,), text=event.text)
+            text = _CODE.sub(_meant, event.text) if self._has_codes else event.text
+            token = Token(kind="text", pieces=(event.raw,), text=text)
             self._assembler.add(token, is_folded=False)
             return
         if name == "t" and event.kind in ("start", "end"):
@@ -193,9 +198,20 @@ class _RunReader:
 
     def _spaced(self, event: Event) -> Event:
         """A beginning of text that says that its white space is meant."""
-        if not self._keeps_space or "xml:space" in event.attributes or event.raw.endswith("/>"):
+        is_own = self._keeps_space and event.name != _DRAWN_TEXT
+        if not is_own or "xml:space" in event.attributes or event.raw.endswith("/>"):
             return event
         return replace(event, raw=f'{event.raw[:-1]} xml:space="preserve">')
+
+
+def _meant(code: re.Match[str]) -> str:
+    return chr(int(code[1], 16))
+
+
+def _coded(text: str) -> str:
+    """A text with codes for what XML has not, and for what would be read as a code."""
+    text = _LIKE_CODE.sub("_x005F_", text)
+    return _NEEDS_CODE.sub(lambda found: f"_x{ord(found[0]):04X}_", text)
 
 
 def _parted(events: Sequence[Event]) -> tuple[frozenset[str], str]:

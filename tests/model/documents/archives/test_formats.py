@@ -111,7 +111,30 @@ def test_what_a_part_is_its_type_says_and_not_its_name() -> None:
 def test_a_return_that_is_written_as_a_reference_stays_one() -> None:
     document = open_document(xlsx("<si><t>one&#xD;\ntwo</t></si>"), "xlsx")
     assert document.texts == ("one\r\ntwo",)
-    assert "ONE&#xD;\nTWO" in in_capitals(document)["xl/sharedStrings.xml"]
+    assert "ONE_x000D_\nTWO" in in_capitals(document)["xl/sharedStrings.xml"]
+    document = open_document(docx(f"<w:p>{run('one&#xD;two')}</w:p>"), "docx")
+    assert "ONE&#xD;TWO" in in_capitals(document)["word/document.xml"]
+
+
+def test_characters_that_a_workbook_writes_as_codes_are_read_as_what_they_are() -> None:
+    source = "one_x000D_\ntwo _x005F_x000D_ _xD83D_ _x12_"
+    document = open_document(xlsx(f"<si><t>{source}</t></si>"), "xlsx")
+    assert document.texts == ("one\r\ntwo _x000D_ _xD83D_ _x12_",)
+    rebuilt = members_of(document.rebuild(["a\r\nb _x000D_ \x07 & c"]))["xl/sharedStrings.xml"]
+    assert "a_x000D_\nb _x005F_x000D_ _x0007_ &amp; c" in rebuilt
+
+
+def test_drawings_say_nothing_of_white_space() -> None:
+    drawn = "<c:tx xmlns:c='c' xmlns:a='a'><a:p><a:r><a:t>One </a:t></a:r></a:p></c:tx>"
+    said = types(
+        **{"word/document.xml": "wordprocessingml.document.main", "c.xml": "drawingml.chart"}
+    )
+    body = f"<w:document {W}><w:p>{run('Two ')}</w:p><a:t xmlns:a='a'>Three</a:t></w:document>"
+    made = {"[Content_Types].xml": said, "word/document.xml": body, "c.xml": drawn}
+    rebuilt = in_capitals(open_document(archive(made), "docx"))
+    assert "<a:t>ONE </a:t>" in rebuilt["c.xml"]
+    assert "<a:t xmlns:a='a'>THREE</a:t>" in rebuilt["word/document.xml"]
+    assert f"<w:t{SPACE}>TWO </w:t>" in rebuilt["word/document.xml"]
 
 
 def test_other_members_of_an_archive_are_the_same() -> None:
