@@ -3,10 +3,12 @@
 Owns which elements are inside a sentence. Footnotes, frames and comments are texts of their own,
 and the sentence that they stand in is one. Fields (page numbers, dates, references) are words that
 stay; deleted text stays. So does what a cell of a workbook shows of a formula, a number or a date:
-programs write that anew.
+programs write that anew. A cell that says its text twice says it once in a translation.
 """
 
+import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from model.documents.archives.archive import Archive, archived_document
 from model.documents.markup.xml import Role, read_xml
@@ -41,7 +43,9 @@ _SKIPPED = frozenset(
 )
 _NOTE = "text:note"
 _CELLS = frozenset({"table:table-cell", "table:covered-table-cell"})
-_VALUES = ("table:formula", "office:string-value")
+_FORMULA, _STRING = "table:formula", "office:string-value"
+_VALUES = (_FORMULA, _STRING)
+_STRING_VALUE = re.compile(r"\s+office:string-value\s*=\s*(?:\"[^\"]*+\"|'[^']*+')")
 _IN_CELLS = frozenset({"office:annotation", "draw:text-box", "draw:custom-shape"})
 """What stands in a cell and is no part of what it shows."""
 
@@ -73,7 +77,7 @@ def _open(kind: str, data: bytes, limits: DocumentLimits) -> Document:
         raise DocumentError(kind, "is encrypted")
 
     def read(_name: str, text: str) -> Template:
-        events = list(xml_events(text, kind, limits))
+        events = _said_once(list(xml_events(text, kind, limits)))
         builder = TemplateBuilder(kind=kind, limits=limits)
         roles = _workbook_roles(events) if kind == "ods" else _roles(events)
         read_xml(events, roles, builder, is_prose=False)
@@ -81,6 +85,31 @@ def _open(kind: str, data: bytes, limits: DocumentLimits) -> Document:
 
     names = [name for name in _PARTS if name in archive.names]
     return archived_document(kind, archive, names, limits, read)
+
+
+def _said_once(events: Sequence[Event]) -> list[Event]:
+    """Events where a cell says what it holds in its paragraphs alone.
+
+    Some programs write it into an attribute as well, which is what is shown where both differ.
+    """
+    found = list(events)
+    cells: list[tuple[int, list[str]]] = []
+    for place, event in enumerate(events):
+        if event.kind == "text" and cells:
+            cells[-1][1].append(event.text)
+        if event.name not in _CELLS:
+            continue
+        if event.kind == "start":
+            cells.append((place, []))
+            continue
+        start, said = cells.pop()
+        cell = events[start]
+        value = None if _FORMULA in cell.attributes else cell.attributes.get(_STRING)
+        if value is not None and "".join(value.split()) == "".join("".join(said).split()):
+            rest = {name: one for name, one in cell.attributes.items() if name != _STRING}
+            raw = _STRING_VALUE.sub("", cell.raw, count=1)
+            found[start] = replace(cell, raw=raw, attributes=rest)
+    return found
 
 
 def _roles(events: Sequence[Event]) -> Iterator[Role]:

@@ -228,6 +228,28 @@ def test_cells_of_opendocument_that_hold_a_text_are_translated() -> None:
     assert "table:name='cat'" in rebuilt
 
 
+def test_a_cell_that_says_its_text_twice_says_it_once() -> None:
+    def cell(attributes: str, *inner: str) -> str:
+        paragraphs = "".join(f"<text:p>{text}</text:p>" for text in inner)
+        return f"<table:table-cell {attributes}>{paragraphs}</table:table-cell>"
+
+    held = "office:value-type='string' office:string-value"
+    body = (
+        cell(f"{held}='a cat'", "a <text:s/>cat")
+        + cell(f'{held}="one&#10;two"', "one", "two")
+        + cell(f"{held}='other'", "shown")
+        + cell(f"{held}='three' table:formula='x'", "three")
+    )
+    made = odt(f"<table:table xmlns:table='t'>{body}</table:table>")
+    document = open_document(made, "ods")
+    assert plain_texts(document) == ["a cat", "one", "two"]
+    rebuilt = in_capitals(document)["content.xml"]
+    assert "<table:table-cell office:value-type='string'><text:p>ONE</text:p><text:p>TWO" in rebuilt
+    assert cell(f"{held}='other'", "shown") in rebuilt
+    assert cell(f"{held}='three' table:formula='x'", "three") in rebuilt
+    assert members_of(document.rebuild(document.texts)) == members_of(made)
+
+
 def test_pages_of_a_book_are_read_as_pages() -> None:
     page = (
         "<?xml version='1.0'?><!DOCTYPE html><html xmlns='http://www.w3.org/1999/xhtml'><head>"
