@@ -98,6 +98,7 @@ def read_xml(
     builder: TemplateBuilder,
     *,
     is_prose: bool = True,
+    is_folded: bool = True,
 ) -> None:
     """Put events into a template.
 
@@ -106,15 +107,19 @@ def read_xml(
         roles: Of its elements, in the order of their start tags.
         builder: Where texts are put.
         is_prose: There is text outside of elements of that role.
+        is_folded: White space has no meaning.
     """
-    reader = _Reader(builder, iter(roles), num_prose=int(is_prose))
+    reader = _Reader(builder, iter(roles), num_prose=int(is_prose), is_folded=is_folded)
     for event in events:
         reader.read(event)
     reader.close()
 
 
 class _Reader:
-    def __init__(self, builder: TemplateBuilder, roles: Iterator[Role], *, num_prose: int) -> None:
+    def __init__(
+        self, builder: TemplateBuilder, roles: Iterator[Role], *, num_prose: int, is_folded: bool
+    ) -> None:
+        self._is_folded = is_folded
         self._builder = builder
         self._assembler = Assembler(builder)
         self._outer: list[tuple[Assembler, list[Piece], int]] = []
@@ -134,7 +139,7 @@ class _Reader:
         match event.kind:
             case "text" if self._num_prose:
                 token = Token(kind="text", pieces=(event.raw,), text=event.text)
-                self._assembler.add(token)
+                self._assembler.add(token, is_folded=self._is_folded)
             case "start" | "end" if role == "inline":
                 self._inline(event)
             case "start" if role == "aside":
