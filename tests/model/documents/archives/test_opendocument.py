@@ -1,7 +1,6 @@
 """Files of OpenDocument: ours finds, and writes, what odfdo reads in documents that it wrote."""
 
 import io
-import re
 from collections.abc import Iterator
 from random import Random
 
@@ -46,18 +45,18 @@ def paragraph_texts(data: bytes) -> Iterator[str]:
 
 
 def said(paragraph: Element) -> str:
-    """A paragraph without notes and comments, and one space where there are several."""
+    """A paragraph without notes, comments and spaces that are elements of their own."""
     for inner in paragraph.get_elements("text:note|office:annotation|text:s"):
         inner.delete()
-    return re.sub(" +", " ", paragraph.inner_text)
+    return paragraph.inner_text
 
 
 @pytest.mark.parametrize("seed", range(NUM_DOCUMENTS))
 def test_text_documents_are_what_odfdo_reads(seed: int) -> None:
-    assert check(text_document(Random(seed)), "odt", paragraph_texts) > 60
+    assert check(text_document(Random(seed)), "odt", paragraph_texts, is_folded=True) > 60
 
 
-PAGE_STYLE = ("Page ", "Page / ")
+PAGE_STYLE = ("Page", "Page /")
 """What stands at the foot of a page in odfdo's template."""
 
 
@@ -84,4 +83,4 @@ def cell_texts(data: bytes) -> Iterator[str]:
 
 @pytest.mark.parametrize("seed", range(NUM_DOCUMENTS))
 def test_workbooks_are_what_odfdo_reads(seed: int) -> None:
-    assert check(workbook(Random(seed)), "ods", cell_texts, unread=PAGE_STYLE) > 30
+    assert check(workbook(Random(seed)), "ods", cell_texts, unread=PAGE_STYLE, is_folded=True) > 30
