@@ -21,7 +21,8 @@ _STRING = re.compile(r"\"((?:[^\"\\\n]|\\.)*+)\"")
 _STRINGS = re.compile(r"(?:\s*+\"(?:[^\"\\\n]|\\.)*+\")++\s*+")
 """One after another, as C has them."""
 _TRANSLATION = "msgstr"
-_ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{2})|(.))")
+_ESCAPE = re.compile(r"((?:\\[0-7]{1,3}|\\x[0-9A-Fa-f]{2})+)|\\(.)")
+_BYTE = re.compile(r"\\(?:x(..)|([0-7]+))")
 _MAX_FIELDS = 100
 """Of one entry; no language has so many forms of the plural."""
 _MEANINGS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
@@ -118,10 +119,10 @@ def _meant(string: str) -> str:
     """What the inside of a quoted string means."""
 
     def character(match: re.Match[str]) -> str:
-        octal, hexadecimal, letter = match.groups()
-        if octal or hexadecimal:
-            return chr(int(octal, 8) if octal else int(hexadecimal, 16))
-        return _MEANINGS.get(letter, letter)
+        if match[1] is None:
+            return _MEANINGS.get(match[2], match[2])
+        numbers = (int(one or two, 16 if one else 8) for one, two in _BYTE.findall(match[1]))
+        return bytes(number & 0xFF for number in numbers).decode(errors="replace")
 
     return _ESCAPE.sub(character, string)
 

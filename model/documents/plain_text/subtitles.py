@@ -16,9 +16,8 @@ from model.documents.notation.lines import lines_of
 from model.documents.notation.template import Piece, TemplateBuilder
 from model.errors import DocumentError
 
-_TIMING = re.compile(
-    r"[ \t]*(?:\d{1,3}:)?\d{1,3}:\d\d[,.]\d{1,3}[ \t]*-->[ \t]*(?:\d{1,3}:)?\d{1,3}:\d\d[,.]\d{1,3}"
-)
+_TIME = r"(?:\d{1,3}:)?\d{1,3}:\d{1,2}(?:[,.:]\d{1,9})?"
+_TIMING = re.compile(rf"[ \t]*{_TIME}[ \t]*-[- ]?>[ \t]*{_TIME}")
 _NUMBER = re.compile(r"-?\d{1,9}")
 _BREAK = re.compile(r"(?<=[^<\s])\s+(?![^<>]{0,200}>)|(?<=[，、。！？])(?=\S)")
 _SPEAKER = re.compile(r"\s*[-–—]")
@@ -55,7 +54,7 @@ def _open(kind: str, data: bytes, limits: DocumentLimits) -> Document:
             continue
         num_cues += 1
         end = _end_of_cue(kind, lines, place)
-        for has_text, group in groupby(lines[place:end], lambda line: bool(line.strip())):
+        for has_text, group in groupby(lines[place:end], _is_text):
             stretch = list(group)
             builder.pieces.extend(_cue(builder, stretch) if has_text else stretch)
         place = end
@@ -79,6 +78,11 @@ def _end_of_cue(kind: str, lines: list[str], place: int) -> int:
     end = next(ends, len(lines))
     has_number = is_srt and place < end < len(lines) and _NUMBER.fullmatch(lines[end - 1].strip())
     return end - 1 if has_number else end
+
+
+def _is_text(line: str) -> bool:
+    """Whether a line of a cue is read out; times that nothing reads as such are left alone."""
+    return bool(line.strip()) and "-->" not in line
 
 
 def _cue(builder: TemplateBuilder, lines: list[str]) -> Iterator[Piece]:

@@ -125,6 +125,13 @@ def test_a_cue_of_subrip_ends_where_the_next_one_begins() -> None:
     assert in_capitals(source, "srt") == source.upper()
 
 
+def test_times_may_be_written_in_many_ways_and_are_never_text() -> None:
+    for times in ("00:00:01 --> 00:00:02", "1:01,5->1:02,5", "0:0:1.000--> 0:0:2.000 X1:40"):
+        assert opened(f"1\n{times}\none\n", "srt").texts == ("one",)
+    source = "1\n00:00:01,000 --> 00:00:02,000\none\n\n2\nsoon --> later\ntwo\n"
+    assert in_capitals(source, "srt") == source.replace("one", "ONE").replace("two", "TWO")
+
+
 def test_a_cue_of_webvtt_ends_at_an_empty_line_or_an_arrow() -> None:
     source = (
         "WEBVTT\n\n00:01.000 --> 00:02.000\none\n\nno cue\n\n00:01.000 --> 00:02.000\ntwo\n"
@@ -224,6 +231,11 @@ def test_entries_end_where_the_next_one_begins() -> None:
         'msgid "one" " more"\n\nmsgstr "ONE MORE"\nmsgid "%d cat"\nmsgid_plural "%d cats"\n'
         'msgstr[0] "%D CAT"\nmsgstr[1] "%D CATS"\nmsgctxt "c"\nmsgid "two"\nmsgstr "TWO"\n'
     )
+
+
+def test_numbers_in_a_catalogue_are_bytes() -> None:
+    source = r'msgid "caf\303\xa9\t\a\q"' + '\nmsgstr ""\n'
+    assert opened(source, "po").texts == ("café\t\aq",)
 
 
 def test_no_form_of_a_plural_is_left_empty_beside_another() -> None:
