@@ -71,7 +71,7 @@ def open_ods(data: bytes, _options: DocumentOptions, limits: DocumentLimits) -> 
 
 def _open(kind: str, data: bytes, limits: DocumentLimits) -> Document:
     archive = Archive(kind, data, limits)
-    if _PARTS[0] not in archive.names:
+    if not any(name in archive.names for name in _PARTS):  # a template may have styles alone
         raise DocumentError(kind, "is an archive without the parts of this format")
     if _MANIFEST in archive.names and "encryption-data" in archive.text(_MANIFEST).text:
         raise DocumentError(kind, "is encrypted")

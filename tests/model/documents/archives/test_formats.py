@@ -228,6 +228,14 @@ def test_cells_of_opendocument_that_hold_a_text_are_translated() -> None:
     assert "table:name='cat'" in rebuilt
 
 
+def test_a_template_of_styles_alone_is_a_document() -> None:
+    styles = "<office:document-styles><text:p>Foot of a page</text:p></office:document-styles>"
+    made = archive(
+        {"styles.xml": styles.replace("styles>", "styles xmlns:office='o' xmlns:text='t'>", 1)}
+    )
+    assert open_document(made, "odt").texts == ("Foot of a page",)
+
+
 def test_a_cell_that_says_its_text_twice_says_it_once() -> None:
     def cell(attributes: str, *inner: str) -> str:
         paragraphs = "".join(f"<text:p>{text}</text:p>" for text in inner)
