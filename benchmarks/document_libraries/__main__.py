@@ -3,9 +3,10 @@
 Reads files of every format (made by the formats' libraries, LibreOffice, GNU gettext and by hand;
 more by `--files`) with the format's own library and writes them again unchanged; the same with
 ours, and with ours after every text was put in capitals. Counts what is gone: members, elements,
-attributes, comments, lines. Then asks how long readers of subtitles take for digits that are no
-file, by twos, and whether polib takes a catalogue for a file's name. Wants `soffice` and `msgunfmt`
-for their files. Prints a row each and writes benchmarks/results/document-libraries-<time>.json.
+attributes, comments, lines. Then asks which texts of a document of Word are found, how long readers
+of subtitles take for digits that are no file, and whether polib takes a catalogue for a file's
+name. Wants `soffice` and `msgunfmt` for their files. Prints a row each and writes
+benchmarks/results/document-libraries-<time>.json.
 """
 
 import argparse
@@ -27,6 +28,7 @@ import srt
 from benchmarks.document_libraries.files import File, files
 from benchmarks.document_libraries.libraries import LIBRARIES
 from benchmarks.document_libraries.losses import Losses, losses
+from benchmarks.document_libraries.reach import reach
 from benchmarks.machine import describe_command, describe_machine
 from model.documents.formats import open_document
 from model.errors import DocumentError
@@ -145,10 +147,11 @@ def main(words: Sequence[str]) -> int:
             "srt": digit_seconds(lambda text: list(srt.parse(text))),
             "ours": digit_seconds(lambda text: open_document(text.encode(), "srt")),
         },
+        "texts_found_in": reach(),
         "polib_reads_the_file_that_a_text_names": reads_named_file(),
         "wall_seconds": round(time.monotonic() - clock, 1),
     }
-    print(json.dumps({name: result[name] for name in list(result)[-3:]}, indent=1))
+    print(json.dumps({name: result[name] for name in list(result)[-4:]}, indent=1))
     path = arguments.results / f"document-libraries-{started:%Y%m%d-%H%M%S}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")

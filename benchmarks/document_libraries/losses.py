@@ -15,6 +15,8 @@ from lxml import etree
 
 ARCHIVES = frozenset({"docx", "pptx", "xlsx", "odt", "ods", "odp", "epub"})
 MARKUP = frozenset({"xliff", "html"})
+_LIST = "[Content_Types].xml"
+"""Names each part, or the ending of several: its elements say nothing of what is lost."""
 _XML_ENDINGS = (".xml", ".rels", ".xhtml", ".opf", ".ncx", ".vml", ".rdf")
 
 
@@ -67,7 +69,7 @@ def losses(kind: str, before: bytes, after: bytes | None) -> Losses:
         changed_members=len(changed),
     )
     for name in changed:
-        if name.lower().endswith(_XML_ENDINGS):
+        if name.lower().endswith(_XML_ENDINGS) and name != _LIST:
             found += _of_markup("xml", old[name], new[name])
     return found
 

@@ -3,6 +3,7 @@ import pytest
 from benchmarks.document_libraries.__main__ import compared, in_capitals
 from benchmarks.document_libraries.files import files
 from benchmarks.document_libraries.losses import Losses, losses
+from benchmarks.document_libraries.reach import reach
 from support.made_documents import archive
 
 
@@ -47,3 +48,9 @@ def test_ours_loses_nothing_and_writes_what_it_read(rows: list[dict[str, object]
 
 def test_a_text_in_capitals_is_one() -> None:
     assert in_capitals("srt", b"1\n0:0:1,0 --> 0:0:2,0\none\n").endswith(b"\nONE\n")
+
+
+def test_ours_finds_the_text_in_every_place() -> None:
+    found = reach()
+    assert all(one["ours"] for one in found.values())
+    assert found["a paragraph"]["python-docx"]
