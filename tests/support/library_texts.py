@@ -14,7 +14,7 @@ from random import Random
 from model.documents.formats import open_document
 from model.text.marks.inline_codes import without_codes
 
-NUM_DOCUMENTS = 1 + int(os.environ.get("NUM_FRAGMENTS", "150")) // 30
+NUM_DOCUMENTS = 5 + int(os.environ.get("NUM_FRAGMENTS", "150")) // 100
 """Of each format."""
 SPACES = " \t\n\r\f"
 ADDED = " ✓ & <b>"

@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import zipfile
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from lxml import etree
 
 from model.documents.formats import open_document
 from model.text.marks.inline_codes import without_codes
+from support.library_readers import cell_texts, paragraph_texts, slide_texts, word_texts
+from support.library_texts import check
 
 SOFFICE = shutil.which("soffice")
 
@@ -129,6 +132,26 @@ def test_slides(folder: Path, tmp_path: Path, ending: str) -> None:
     made = converted(folder / "slides.fodp", ending, folder)
     text = shown(in_capitals(made, tmp_path), tmp_path, "fodp")
     assert [wanted for wanted in SLIDE_TEXTS if wanted not in text] == []
+
+
+@pytest.mark.parametrize(
+    ("source", "ending", "reader", "read"),
+    [
+        ("prose.html", "docx", "HTML (StarWriter)", word_texts),
+        ("prose.html", "odt", "HTML (StarWriter)", paragraph_texts),
+        ("slides.fodp", "pptx", None, slide_texts),
+        ("table.csv", "xlsx", None, cell_texts),
+    ],
+)
+def test_what_it_made_is_what_the_formats_own_libraries_read(
+    folder: Path,
+    source: str,
+    ending: str,
+    reader: str | None,
+    read: Callable[[bytes], Iterable[str]],
+) -> None:
+    data = converted(folder / source, ending, folder, reader=reader).read_bytes()
+    assert check(data, ending, read, is_folded=ending == "odt") >= 2
 
 
 def test_books(folder: Path, tmp_path: Path) -> None:

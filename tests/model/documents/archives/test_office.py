@@ -5,7 +5,6 @@ them before and after a translation.
 """
 
 import io
-from collections.abc import Iterator
 from random import Random
 from typing import Any
 
@@ -14,15 +13,11 @@ import openpyxl
 import pptx
 import pytest
 import xlsxwriter
-from docx.comments import Comment
-from docx.document import Document as WordDocument
-from docx.section import _Footer, _Header
-from docx.table import Table, _Cell
 from openpyxl.cell.rich_text import CellRichText, TextBlock
 from openpyxl.cell.text import InlineFont
-from pptx.shapes.group import GroupShape
 from pptx.util import Inches
 
+from support.library_readers import cell_texts, slide_texts, word_texts
 from support.library_texts import NUM_DOCUMENTS, check, lines, runs
 
 
@@ -52,27 +47,6 @@ def word_document(chance: Random) -> bytes:
     return output.getvalue()
 
 
-def word_texts(data: bytes) -> Iterator[str]:
-    """What python-docx reads."""
-    found = docx.Document(io.BytesIO(data))
-    yield from _inner_texts(found)
-    for section in found.sections:
-        for part in (section.header, section.footer, section.first_page_header):
-            yield from _inner_texts(part)
-    for comment in found.comments:
-        yield from _inner_texts(comment)
-
-
-def _inner_texts(holder: WordDocument | _Cell | _Header | _Footer | Comment) -> Iterator[str]:
-    for inner in holder.iter_inner_content():
-        if not isinstance(inner, Table):
-            yield inner.text
-            continue
-        for row in inner.rows:
-            for cell in row.cells:
-                yield from _inner_texts(cell)
-
-
 @pytest.mark.parametrize("seed", range(NUM_DOCUMENTS))
 def test_text_documents_are_what_python_docx_reads(seed: int) -> None:
     assert check(word_document(Random(seed)), "docx", word_texts) > 60
@@ -96,29 +70,6 @@ def presentation(chance: Random) -> bytes:
     output = io.BytesIO()
     made.save(output)
     return output.getvalue()
-
-
-def slide_texts(data: bytes) -> Iterator[str]:
-    """What python-pptx reads."""
-    for slide in pptx.Presentation(io.BytesIO(data)).slides:
-        yield from _shape_texts(slide.shapes)
-        yield from _frame_texts(slide.notes_slide.notes_text_frame)
-
-
-def _shape_texts(shapes: Any) -> Iterator[str]:
-    for shape in shapes:
-        if isinstance(shape, GroupShape):
-            yield from _shape_texts(shape.shapes)
-        elif shape.has_table:
-            for row in shape.table.rows:
-                for cell in row.cells:
-                    yield from _frame_texts(cell.text_frame)
-        elif shape.has_text_frame:
-            yield from _frame_texts(shape.text_frame)
-
-
-def _frame_texts(frame: Any) -> Iterator[str]:
-    yield from (paragraph.text for paragraph in frame.paragraphs)
 
 
 @pytest.mark.parametrize("seed", range(NUM_DOCUMENTS))
@@ -153,18 +104,6 @@ def workbook(chance: Random, *, is_shared: bool) -> bytes:
         sheet.write_number(0, 3, 7.3)
         sheet.write_comment(0, 0, lines(chance) or "none")
     return output.getvalue()
-
-
-def cell_texts(data: bytes) -> Iterator[str]:
-    """What openpyxl reads."""
-    sheet = openpyxl.load_workbook(io.BytesIO(data), rich_text=True).active
-    for row in sheet.iter_rows():
-        for cell in row:
-            is_text = isinstance(cell.value, str) and cell.data_type != "f"
-            if is_text or isinstance(cell.value, CellRichText):
-                yield str(cell.value)
-            if cell.comment is not None:
-                yield cell.comment.text
 
 
 @pytest.mark.parametrize("seed", range(NUM_DOCUMENTS))

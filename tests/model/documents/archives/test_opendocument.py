@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from random import Random
 
 import pytest
-from odfdo import Annotation, Document, Element, Header, List, ListItem, Note, Paragraph, Table
+from odfdo import Annotation, Document, Header, List, ListItem, Note, Paragraph, Table
 
+from support.library_readers import paragraph_texts, without_insertions
 from support.library_texts import NUM_DOCUMENTS, check, line, lines
 
 
@@ -38,19 +39,6 @@ def saved(made: Document) -> bytes:
     return output.getvalue()
 
 
-def paragraph_texts(data: bytes) -> Iterator[str]:
-    """What odfdo reads in paragraphs and headings, without the notes and comments in them."""
-    for one in Document(io.BytesIO(data)).body.get_elements("//text:p|//text:h"):
-        yield said(one)
-
-
-def said(paragraph: Element) -> str:
-    """A paragraph without notes, comments and spaces that are elements of their own."""
-    for inner in paragraph.get_elements("text:note|office:annotation|text:s"):
-        inner.delete()
-    return paragraph.inner_text
-
-
 @pytest.mark.parametrize("seed", range(NUM_DOCUMENTS))
 def test_text_documents_are_what_odfdo_reads(seed: int) -> None:
     assert check(text_document(Random(seed)), "odt", paragraph_texts, is_folded=True) > 60
@@ -78,7 +66,7 @@ def cell_texts(data: bytes) -> Iterator[str]:
     for row in table.rows:
         for cell in row.cells:
             if cell.type == "string":
-                yield said(cell.get_elements("text:p")[0])
+                yield without_insertions(cell.get_elements("text:p")[0])
 
 
 @pytest.mark.parametrize("seed", range(NUM_DOCUMENTS))
