@@ -56,7 +56,7 @@ test-gpu: ## Run the tests that need a CUDA device, with what is installed; docs
 test-monitoring: install ## Ask a live Prometheus every expression of dashboard and alerts
 	.ci/monitoring
 
-test-documents: install ## 10,000 generated pages, and files that LibreOffice makes and opens again
+test-documents: install ## 10,000 generated pages, thousands of texts beside the formats' own libraries, and files that LibreOffice makes and opens again
 	NUM_FRAGMENTS=5000 $(BIN)/pytest tests/model/documents -m "office or not office"
 
 test-parity: install ## Compare with every family's reference on 500 sentences and 10,000 lines; DRAGOMAN_DATA names the text

@@ -2,7 +2,7 @@
 
 import io
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 A = 'xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main"'
@@ -11,6 +11,7 @@ O = (  # noqa: E741  # as its neighbours
     'xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0" '
     'xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0"'
 )
+T = "application/vnd.openxmlformats-officedocument"
 DECLARATION = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n'
 
 
@@ -31,11 +32,20 @@ def members_of(data: bytes) -> dict[str, str]:
         return {name: made.read(name).decode(errors="replace") for name in made.namelist()}
 
 
+def types(**parts: str) -> str:
+    """The list of types of a package: an ending or a part's name, and its type."""
+    made = "".join(
+        f"<Override PartName='/{name}' ContentType='{T}.{said}+xml'/>"
+        for name, said in parts.items()
+    )
+    return f"<Types>{made}<Default Extension='png' ContentType='image/png'/></Types>"
+
+
 def docx(body: str) -> bytes:
     """A text document with this body."""
     return archive(
         {
-            "[Content_Types].xml": "<Types/>",
+            "[Content_Types].xml": types(**{"word/document.xml": "wordprocessingml.document.main"}),
             "word/document.xml": (
                 f"{DECLARATION}<w:document {W}><w:body>{body}</w:body></w:document>"
             ),
@@ -48,19 +58,35 @@ def pptx(body: str) -> bytes:
     """A presentation with one slide of these shapes."""
     return archive(
         {
+            "[Content_Types].xml": types(
+                **{
+                    "ppt/presentation.xml": "presentationml.presentation.main",
+                    "ppt/slides/slide1.xml": "presentationml.slide",
+                }
+            ),
             "ppt/presentation.xml": "<p/>",
             "ppt/slides/slide1.xml": f"<p:sld {A} xmlns:p='p'>{body}</p:sld>",
         }
     )
 
 
-def xlsx(strings: str, table: str = "") -> bytes:
-    """A workbook with these shared strings."""
+def xlsx(strings: str, table: str = "", sheets: Sequence[str] = ()) -> bytes:
+    """A workbook with these shared strings, and sheets that are written so."""
+    names = [f"xl/worksheets/sheet{number}.xml" for number in range(1, len(sheets) + 1)]
     return archive(
         {
+            "[Content_Types].xml": types(
+                **{
+                    "xl/workbook.xml": "spreadsheetml.sheet.main",
+                    "xl/sharedStrings.xml": "spreadsheetml.sharedStrings",
+                    "xl/tables/table1.xml": "spreadsheetml.table",
+                    **dict.fromkeys(names, "spreadsheetml.worksheet"),
+                }
+            ),
             "xl/workbook.xml": "<workbook/>",
             "xl/sharedStrings.xml": f"<sst {S}>{strings}</sst>",
             "xl/tables/table1.xml": f"<table {S}>{table}</table>",
+            **dict(zip(names, sheets, strict=True)),
         }
     )
 

@@ -134,7 +134,7 @@ def archived_document(
         for name, template in templates.items():
             own = translations[done : done + len(template.texts)]
             done += len(template.texts)
-            if template.texts:
+            if tuple(own) != template.texts:
                 replaced[name] = encoded[name].encoded(template.rebuilt(own))
         return archive.rebuilt(replaced)
 

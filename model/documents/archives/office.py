@@ -3,15 +3,17 @@
 Owns where text is in these formats: in `t` elements, which stand in runs, which stand in paragraphs
 or, in a workbook, in strings. What lies between two stretches of a paragraph's text, the end of one
 run and the beginning of the next with its formatting, is one inline code; where the formatting is
-the same, as editors leave it by the dozen, it is none. Fields, deleted text, formulas and phonetic
-readings stay. Names of a table's columns stay too, because a workbook has them twice.
+the same, as editors leave it by the dozen, it is none. Fields, text that was deleted or moved away,
+formulas and phonetic readings stay; names of a table's columns too, because a workbook has them
+twice. Which parts have text, their types say.
 """
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from model.documents.archives.archive import Archive, archived_document
+from model.documents.archives.package import part_types
 from model.documents.markup.xml_events import Event, xml_events
 from model.documents.notation.assembly import Assembler, Token
 from model.documents.notation.document import Document, DocumentOptions
@@ -19,13 +21,12 @@ from model.documents.notation.limits import DocumentLimits
 from model.documents.notation.template import Template, TemplateBuilder
 from model.errors import DocumentError
 
-_COLUMN_PART = re.compile(r"xl/tables/table\d+\.xml")
-_SHEET = re.compile(r"xl/worksheets/sheet\d+\.xml")
 _OWN_STRING = b"inlineStr"
 _BORDERS = frozenset(
     {"p", "si", "is", "text", "comment", "br", "cr", "tab", "ptab", "txbxContent", "tbl", "tc"}
 )
-_SKIPPED = frozenset({"fld", "rPh", "instrText", "delText"})
+# Fields, what was deleted or is somewhere else now, readings, formulas.
+_SKIPPED = frozenset({"fld", "instrText", "delText", "moveFrom", "rPh", "rt", "oMath"})
 _BETWEEN_RUNS = frozenset({"t", "r", "proofErr"})
 _PROPERTIES = "rPr"
 
@@ -35,42 +36,52 @@ class _Format:
     """Differences of the three formats.
 
     Attributes:
-        main: A part without which it is not of the kind.
-        parts: All parts with text.
-        keeps_space: Its text has to say that white space at its ends is meant.
+        main: Types of a part without which it is not of the kind.
+        parts: Types of all parts with text.
     """
 
     main: re.Pattern[str]
     parts: re.Pattern[str]
-    keeps_space: bool
 
 
+_OPEN = r"application/vnd\.openxmlformats-officedocument\."
+_OWN = r"application/vnd\.ms-"
+_DRAWN = (
+    rf"{_OPEN}drawingml\.(?:chart|diagramData)\+xml|{_OWN}office\.drawingml\.diagramDrawing\+xml"
+)
+_WORD = rf"(?:{_OPEN}wordprocessingml|{_OWN}word)\.[A-Za-z.]+\.main\+xml"
+_POWER_POINT = rf"(?:{_OPEN}presentationml|{_OWN}powerpoint)\.[A-Za-z.]+\.main\+xml"
+_EXCEL = rf"(?:{_OPEN}spreadsheetml|{_OWN}excel)\.[A-Za-z.]+\.main\+xml"
+_SHEET = re.compile(rf"{_OPEN}spreadsheetml\.worksheet\+xml")
+_TABLE = re.compile(rf"{_OPEN}spreadsheetml\.table\+xml")
 _FORMATS = {
     "docx": _Format(
-        main=re.compile(r"word/document\d*\.xml"),
+        main=re.compile(_WORD),
         parts=re.compile(
-            r"word/(?:document|header|footer|footnotes|endnotes|comments)\d*\.xml"
-            r"|word/(?:charts/chart|diagrams/data|diagrams/drawing)\d*\.xml"
+            rf"{_WORD}|{_DRAWN}"
+            rf"|{_OPEN}wordprocessingml\.(?:header|footer|footnotes|endnotes|comments)\+xml"
         ),
-        keeps_space=True,
     ),
     "pptx": _Format(
-        main=re.compile(r"ppt/presentation\.xml"),
-        parts=re.compile(
-            r"ppt/(?:slides/slide|notesSlides/notesSlide|charts/chart|diagrams/data"
-            r"|diagrams/drawing)\d*\.xml"
-        ),
-        keeps_space=False,
+        main=re.compile(_POWER_POINT),
+        parts=re.compile(rf"{_DRAWN}|{_OPEN}presentationml\.(?:slide|notesSlide)\+xml"),
     ),
     "xlsx": _Format(
-        main=re.compile(r"xl/workbook\d*\.xml"),
+        main=re.compile(_EXCEL),
         parts=re.compile(
-            r"xl/(?:sharedStrings|worksheets/sheet\d+|comments\d*|charts/chart\d+"
-            r"|drawings/drawing\d+)\.xml"
+            rf"{_SHEET.pattern}|{_DRAWN}|{_OPEN}drawing\+xml"
+            rf"|{_OPEN}spreadsheetml\.(?:sharedStrings|comments)\+xml"
         ),
-        keeps_space=True,
     ),
 }
+_KEEPS_SPACE = re.compile(rf"{_WORD}|{_OPEN}(?:wordprocessingml|spreadsheetml)\..+")
+"""Parts whose text has to say that white space at its ends is meant; drawings must not."""
+_WORKBOOK = re.compile(rf"{_OPEN}spreadsheetml\..+")
+"""Parts that write characters which XML has not as _x0007_."""
+_DRAWN_TEXT = "a:t"
+_CODE = re.compile(r"_x((?!D[89A-F])[0-9A-F]{4})_", re.IGNORECASE)
+_LIKE_CODE = re.compile(r"_(?=x[0-9A-Fa-f]{4}_)")
+_NEEDS_CODE = re.compile(r"[\x00-\x08\x0b-\x1f\ufffe\uffff]")
 
 
 def open_docx(data: bytes, _options: DocumentOptions, limits: DocumentLimits) -> Document:
@@ -94,34 +105,40 @@ def open_xlsx(data: bytes, _options: DocumentOptions, limits: DocumentLimits) ->
 
 def _open(kind: str, data: bytes, limits: DocumentLimits) -> Document:
     archive, layout = Archive(kind, data, limits), _FORMATS[kind]
-    if not any(map(layout.main.fullmatch, archive.names)):
+    types = part_types(kind, archive, limits)
+    if not any(map(layout.main.fullmatch, types.values())):
         raise DocumentError(kind, "is an archive without the parts of this format")
-    columns = _column_names(kind, archive, limits)
+    tables = [name for name, said in types.items() if _TABLE.fullmatch(said)]
+    columns = _column_names(kind, archive, tables, limits)
 
-    def read(_name: str, text: str) -> Template:
+    def read(name: str, text: str) -> Template:
         builder = TemplateBuilder(kind=kind, limits=limits, kept=columns)
-        reader = _RunReader(builder, keeps_space=layout.keeps_space)
+        reader = _RunReader(builder, types[name])
         for event in xml_events(text, kind, limits):
             reader.read(event)
         reader.close()
         return builder.template()
 
-    names = [name for name in archive.names if layout.parts.fullmatch(name)]
-    names = [name for name in names if not _is_sheet_of_numbers(name, archive)]
+    names = [
+        name
+        for name, said in types.items()
+        if layout.parts.fullmatch(said) and not _is_sheet_of_numbers(name, said, archive)
+    ]
     return archived_document(kind, archive, names, limits, read)
 
 
-def _is_sheet_of_numbers(name: str, archive: Archive) -> bool:
+def _is_sheet_of_numbers(name: str, said: str, archive: Archive) -> bool:
     """Whether a part is a large table of cells that have no text of their own."""
-    return _SHEET.fullmatch(name) is not None and _OWN_STRING not in archive.read(name)
+    return _SHEET.fullmatch(said) is not None and _OWN_STRING not in archive.read(name)
 
 
-def _column_names(kind: str, archive: Archive, limits: DocumentLimits) -> frozenset[str]:
+def _column_names(
+    kind: str, archive: Archive, tables: Sequence[str], limits: DocumentLimits
+) -> frozenset[str]:
     """Names of columns of all tables in a workbook."""
     return frozenset(
         event.attributes.get("name", "")
-        for name in archive.names
-        if _COLUMN_PART.fullmatch(name)
+        for name in tables
         for event in xml_events(archive.text(name).text, kind, limits)
         if event.kind == "start" and event.local_name == "tableColumn"
     )
@@ -130,9 +147,10 @@ def _column_names(kind: str, archive: Archive, limits: DocumentLimits) -> frozen
 class _RunReader:
     """From events of a part to tokens: text, and what is between."""
 
-    def __init__(self, builder: TemplateBuilder, *, keeps_space: bool) -> None:
-        self._assembler = Assembler(builder)
-        self._keeps_space = keeps_space
+    def __init__(self, builder: TemplateBuilder, part_type: str) -> None:
+        self._has_codes = _WORKBOOK.fullmatch(part_type) is not None
+        self._assembler = Assembler(builder, coded=_coded if self._has_codes else str)
+        self._keeps_space = _KEEPS_SPACE.fullmatch(part_type) is not None
         self._between: list[Event] = []
         self._properties = ""
         self._is_in_text = False
@@ -145,11 +163,14 @@ class _RunReader:
             self._num_skipped += (event.kind == "start") - (event.kind == "end")
         if event.kind == "text" and self._is_in_text and self._num_skipped == 0:
             self._end_between()
-            token = Token(kind="text", pieces=(event.raw,), text=event.text)
+            text = _CODE.sub(_meant, event.text) if self._has_codes else event.text
+            token = Token(kind="text", pieces=(event.raw,), text=text)
             self._assembler.add(token, is_folded=False)
             return
         if name == "t" and event.kind in ("start", "end"):
             self._is_in_text = event.kind == "start"
+            if self._is_in_text and self._num_skipped == 0:
+                event = self._spaced(event)
         self._between.append(event)
         if name in _BORDERS and event.kind in ("start", "end"):
             self.close()
@@ -173,14 +194,24 @@ class _RunReader:
         self._properties = properties
 
     def _raw(self) -> str:
-        return "".join(self._written(event) for event in self._between)
+        return "".join(event.raw for event in self._between)
 
-    def _written(self, event: Event) -> str:
-        """An event as it was; a beginning of text says that its white space is meant."""
-        is_text = event.kind == "start" and event.local_name == "t"
-        if not (is_text and self._keeps_space) or "xml:space" in event.attributes:
-            return event.raw
-        return event.raw if event.raw.endswith("/>") else f'{event.raw[:-1]} xml:space="preserve">'
+    def _spaced(self, event: Event) -> Event:
+        """A beginning of text that says that its white space is meant."""
+        is_own = self._keeps_space and event.name != _DRAWN_TEXT
+        if not is_own or "xml:space" in event.attributes or event.raw.endswith("/>"):
+            return event
+        return replace(event, raw=f'{event.raw[:-1]} xml:space="preserve">')
+
+
+def _meant(code: re.Match[str]) -> str:
+    return chr(int(code[1], 16))
+
+
+def _coded(text: str) -> str:
+    """A text with codes for what XML has not, and for what would be read as a code."""
+    text = _LIKE_CODE.sub("_x005F_", text)
+    return _NEEDS_CODE.sub(lambda found: f"_x{ord(found[0]):04X}_", text)
 
 
 def _parted(events: Sequence[Event]) -> tuple[frozenset[str], str]:

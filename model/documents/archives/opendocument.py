@@ -1,11 +1,14 @@
 """OpenDocument (.odt, .odp, .ods): text of paragraphs and headings, with spans and links inside.
 
-Owns which elements are inside a sentence. Footnotes, frames and comments are texts of their own;
-fields (page numbers, dates, references) are words that stay; deleted text stays. So does what a
-cell of a workbook shows of a formula, a number or a date: programs write that anew.
+Owns which elements are inside a sentence. Footnotes, frames and comments are texts of their own,
+and the sentence that they stand in is one. Fields (page numbers, dates, references) are words that
+stay; deleted text stays. So does what a cell of a workbook shows of a formula, a number or a date:
+programs write that anew. A cell that says its text twice says it once in a translation.
 """
 
+import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from model.documents.archives.archive import Archive, archived_document
 from model.documents.markup.xml import Role, read_xml
@@ -29,7 +32,7 @@ _INLINE = frozenset(
 # Of the text's own elements those that hold paragraphs.
 _BORDERS = frozenset(
     """
-    text:tab text:line-break text:note text:note-body text:section text:list text:list-item
+    text:tab text:line-break text:note-body text:section text:list text:list-item
     text:list-header text:numbered-paragraph text:table-of-content text:index-body text:index-title
     text:illustration-index text:table-index text:object-index text:user-index text:bibliography
     text:alphabetical-index
@@ -38,8 +41,11 @@ _BORDERS = frozenset(
 _SKIPPED = frozenset(
     {"text:tracked-changes", "table:tracked-changes", "text:note-citation", "office:scripts"}
 )
+_NOTE = "text:note"
 _CELLS = frozenset({"table:table-cell", "table:covered-table-cell"})
-_VALUES = ("table:formula", "office:string-value")
+_FORMULA, _STRING = "table:formula", "office:string-value"
+_VALUES = (_FORMULA, _STRING)
+_STRING_VALUE = re.compile(r"\s+office:string-value\s*=\s*(?:\"[^\"]*+\"|'[^']*+')")
 _IN_CELLS = frozenset({"office:annotation", "draw:text-box", "draw:custom-shape"})
 """What stands in a cell and is no part of what it shows."""
 
@@ -65,13 +71,13 @@ def open_ods(data: bytes, _options: DocumentOptions, limits: DocumentLimits) -> 
 
 def _open(kind: str, data: bytes, limits: DocumentLimits) -> Document:
     archive = Archive(kind, data, limits)
-    if _PARTS[0] not in archive.names:
+    if not any(name in archive.names for name in _PARTS):  # a template may have styles alone
         raise DocumentError(kind, "is an archive without the parts of this format")
     if _MANIFEST in archive.names and "encryption-data" in archive.text(_MANIFEST).text:
         raise DocumentError(kind, "is encrypted")
 
     def read(_name: str, text: str) -> Template:
-        events = list(xml_events(text, kind, limits))
+        events = _said_once(list(xml_events(text, kind, limits)))
         builder = TemplateBuilder(kind=kind, limits=limits)
         roles = _workbook_roles(events) if kind == "ods" else _roles(events)
         read_xml(events, roles, builder, is_prose=False)
@@ -81,13 +87,40 @@ def _open(kind: str, data: bytes, limits: DocumentLimits) -> Document:
     return archived_document(kind, archive, names, limits, read)
 
 
-def _roles(events: Sequence[Event]) -> Iterator[Role]:
-    num_prose = 0
-    for event in events:
-        if event.name in _PROSE:
-            num_prose += 1 if event.kind == "start" else -1
+def _said_once(events: Sequence[Event]) -> list[Event]:
+    """Events where a cell says what it holds in its paragraphs alone.
+
+    Some programs write it into an attribute as well, which is what is shown where both differ.
+    """
+    found = list(events)
+    cells: list[tuple[int, list[str]]] = []
+    for place, event in enumerate(events):
+        if event.kind == "text" and cells:
+            cells[-1][1].append(event.text)
+        if event.name not in _CELLS:
+            continue
         if event.kind == "start":
-            yield _role(event.name, is_inside=num_prose > 0)
+            cells.append((place, []))
+            continue
+        start, said = cells.pop()
+        cell = events[start]
+        value = None if _FORMULA in cell.attributes else cell.attributes.get(_STRING)
+        if value is not None and "".join(value.split()) == "".join("".join(said).split()):
+            rest = {name: one for name, one in cell.attributes.items() if name != _STRING}
+            raw = _STRING_VALUE.sub("", cell.raw, count=1)
+            found[start] = replace(cell, raw=raw, attributes=rest)
+    return found
+
+
+def _roles(events: Sequence[Event]) -> Iterator[Role]:
+    is_inside = [False]
+    for event in events:
+        if event.kind == "end":
+            is_inside.pop()
+        elif event.kind == "start":
+            role = _role(event.name, is_inside=is_inside[-1])
+            is_inside.append(role == "prose" or (role != "aside" and is_inside[-1]))
+            yield role
 
 
 def _workbook_roles(events: Sequence[Event]) -> Iterator[Role]:
@@ -120,4 +153,6 @@ def _role(name: str, *, is_inside: bool) -> Role:
         return "border"
     if name in _INLINE:
         return "inline"
-    return "word" if name.startswith("text:") else "border"
+    if name == _NOTE or not name.startswith("text:"):
+        return "aside"
+    return "word"

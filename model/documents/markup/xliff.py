@@ -35,34 +35,44 @@ def open_xliff(data: bytes, _options: DocumentOptions, limits: DocumentLimits) -
         raise DocumentError("xliff", "is XML of another kind")
     builder = TemplateBuilder(kind="xliff", limits=limits)
     done = 0
-    for begin, end in _segments(events):
+    for begin, end, keeps_space in _segments(events):
         builder.pieces.extend(event.raw for event in events[done:begin])
-        _segment(builder, events[begin:end])
+        _segment(builder, events[begin:end], keeps_space=keeps_space)
         done = end
     builder.pieces.extend(event.raw for event in events[done:])
     return document_of("xliff", builder.template(), encoded.encoded)
 
 
-def _segments(events: Sequence[Event]) -> Iterator[tuple[int, int]]:
-    """From the start tag of every segment that may be translated to its end tag."""
-    allowed = [True]
+def _segments(events: Sequence[Event]) -> Iterator[tuple[int, int, bool]]:
+    """From the start tag of every segment that may be translated to its end tag.
+
+    With each comes whether its source says that white space has a meaning.
+    """
+    allowed, spaces = [True], [False]
+    keeps_space = False
     begin, num_proposals = 0, 0
     for place, event in enumerate(events):
         name = event.local_name
         if name in _PROPOSALS:
             num_proposals += (event.kind == "start") - (event.kind == "end")
+        if event.kind == "start":
+            space = event.attributes.get("xml:space")
+            spaces.append(spaces[-1] if space is None else space == "preserve")
+            keeps_space = spaces[-1] if name == "source" and not num_proposals else keeps_space
         if event.kind == "start" and name in _UNITS:
             said = event.attributes.get("translate")
             allowed.append(allowed[-1] if said is None else said == "yes")
         if event.kind == "start" and name in _SEGMENTS:
             begin = place
         if event.kind == "end" and name in _SEGMENTS and allowed[-1] and not num_proposals:
-            yield begin, place + 1
+            yield begin, place + 1, keeps_space
         if event.kind == "end" and name in _UNITS:
             allowed.pop()
+        if event.kind == "end":
+            spaces.pop()
 
 
-def _segment(builder: TemplateBuilder, events: Sequence[Event]) -> None:
+def _segment(builder: TemplateBuilder, events: Sequence[Event], *, keeps_space: bool) -> None:
     """A segment, with a target if it has none with text."""
     source, target = _element(events, "source"), _element(events, "target")
     is_translated = target is not None and any(
@@ -79,7 +89,7 @@ def _segment(builder: TemplateBuilder, events: Sequence[Event]) -> None:
     tag = events[before].raw if target is not None else f"<{prefix}target>"
     builder.pieces.extend(event.raw for event in events[:before])
     builder.pieces.append(tag.removesuffix("/>") + ">" if tag.endswith("/>") else tag)
-    read_xml(content, _roles(content), builder)
+    read_xml(content, _roles(content), builder, is_folded=not keeps_space)
     builder.pieces.append(f"</{prefix}target>")
     builder.pieces.extend(event.raw for event in events[after:])
 

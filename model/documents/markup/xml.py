@@ -13,11 +13,12 @@ from model.documents.notation.assembly import Assembler, Token, TokenKind
 from model.documents.notation.document import Document, DocumentOptions, document_of
 from model.documents.notation.encoding import decoded_markup
 from model.documents.notation.limits import DocumentLimits
-from model.documents.notation.template import Template, TemplateBuilder
+from model.documents.notation.template import Piece, Template, TemplateBuilder
 
-Role = Literal["border", "prose", "inline", "word", "lone", "skipped"]
-"""What no sentence goes across; the same, with text in it; what is inside a sentence; what is
-copied: as a word of its sentence, beside its words, or as a border."""
+Role = Literal["border", "prose", "inline", "aside", "word", "lone", "skipped"]
+"""What no sentence goes across; the same, with text in it; what is inside a sentence; what stands
+in a sentence with texts of its own; what is copied: as a word of its sentence, beside its words, or
+as a border."""
 
 _WRAPPER = "text"
 
@@ -97,6 +98,7 @@ def read_xml(
     builder: TemplateBuilder,
     *,
     is_prose: bool = True,
+    is_folded: bool = True,
 ) -> None:
     """Put events into a template.
 
@@ -105,16 +107,22 @@ def read_xml(
         roles: Of its elements, in the order of their start tags.
         builder: Where texts are put.
         is_prose: There is text outside of elements of that role.
+        is_folded: White space has no meaning.
     """
-    reader = _Reader(builder, iter(roles), num_prose=int(is_prose))
+    reader = _Reader(builder, iter(roles), num_prose=int(is_prose), is_folded=is_folded)
     for event in events:
         reader.read(event)
     reader.close()
 
 
 class _Reader:
-    def __init__(self, builder: TemplateBuilder, roles: Iterator[Role], *, num_prose: int) -> None:
+    def __init__(
+        self, builder: TemplateBuilder, roles: Iterator[Role], *, num_prose: int, is_folded: bool
+    ) -> None:
+        self._is_folded = is_folded
+        self._builder = builder
         self._assembler = Assembler(builder)
+        self._outer: list[tuple[Assembler, list[Piece], int]] = []
         self._roles = roles
         self._opened: list[Role] = []
         self._num_prose = num_prose
@@ -131,9 +139,13 @@ class _Reader:
         match event.kind:
             case "text" if self._num_prose:
                 token = Token(kind="text", pieces=(event.raw,), text=event.text)
-                self._assembler.add(token)
+                self._assembler.add(token, is_folded=self._is_folded)
             case "start" | "end" if role == "inline":
                 self._inline(event)
+            case "start" if role == "aside":
+                self._begin_aside(event)
+            case "end" if role == "aside":
+                self._end_aside(event)
             case "comment" if self._num_prose:
                 self._assembler.add(Token(kind="lone", pieces=(event.raw,)))
             case _:
@@ -158,6 +170,19 @@ class _Reader:
         elif event.raw:
             kind: TokenKind = "opening" if event.kind == "start" else "closing"
             self._assembler.add(Token(kind=kind, pieces=(event.raw,)))
+
+    def _begin_aside(self, event: Event) -> None:
+        """The sentence waits until what stands in it has been read."""
+        self._outer.append((self._assembler, self._builder.pieces, self._num_prose))
+        self._assembler = Assembler(self._builder)
+        self._builder.pieces = [event.raw]
+        self._num_prose = 0
+
+    def _end_aside(self, event: Event) -> None:
+        self._assembler.flush()
+        pieces = (*self._builder.pieces, event.raw)
+        self._assembler, self._builder.pieces, self._num_prose = self._outer.pop()
+        self._assembler.add(Token(kind="lone", pieces=pieces))
 
     def _copy(self, event: Event, role: Role | None) -> None:
         """One more event of an element that is copied."""

@@ -53,10 +53,16 @@ class Token:
 
 
 class Assembler:
-    """Assembler of a template from tokens that are handed in one by one."""
+    """Assembler of a template from tokens that are handed in one by one.
 
-    def __init__(self, builder: TemplateBuilder) -> None:
+    Args:
+        builder: Where texts are put.
+        coded: A format's own notation of text, before it is written beside markup.
+    """
+
+    def __init__(self, builder: TemplateBuilder, *, coded: Escape = str) -> None:
         self._builder = builder
+        self._coded = coded
         self._run: list[Token] = []
 
     def add(self, token: Token, *, is_folded: bool = True) -> None:
@@ -112,7 +118,10 @@ class Assembler:
         if text in self._builder.kept:
             self._builder.pieces.extend(_pieces(run))
             return
-        slot = self._builder.slot(text, list(_pieces(run)), table.pieces, escape)
+        coded = self._coded
+        slot = self._builder.slot(
+            text, list(_pieces(run)), table.pieces, lambda said: escape(coded(said))
+        )
         self._builder.pieces.append(slot)
 
 
@@ -128,7 +137,8 @@ def reference_escape(raw: str, *, always: str = "") -> Escape:
     references = () if "<![CDATA[" in raw else _REFERENCE.findall(raw)
     for reference in references:
         meant = html.unescape(reference)
-        if len(meant) == 1 and not (meant.isascii() and (meant.isalnum() or meant.isspace())):
+        is_plain = meant.isascii() and (meant.isalnum() or meant in " \t\n\f")
+        if len(meant) == 1 and not is_plain:
             table[ord(meant)] = reference
 
     def escape(text: str) -> str:

@@ -17,8 +17,12 @@ from model.errors import DocumentError
 
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _KEYWORD = re.compile(r"(msgctxt|msgid_plural|msgid|msgstr(?:\[\d{1,3}\])?)\s*(?=\")")
-_STRING = re.compile(r"\s*\"((?:[^\"\\\n]|\\.)*+)\"\s*")
-_ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{2})|(.))")
+_STRING = re.compile(r"\"((?:[^\"\\\n]|\\.)*+)\"")
+_STRINGS = re.compile(r"(?:\s*+\"(?:[^\"\\\n]|\\.)*+\")++\s*+")
+"""One after another, as C has them."""
+_TRANSLATION = "msgstr"
+_ESCAPE = re.compile(r"((?:\\[0-7]{1,3}|\\x[0-9A-Fa-f]{2})+)|\\(.)")
+_BYTE = re.compile(r"\\(?:x(..)|([0-7]+))")
 _MAX_FIELDS = 100
 """Of one entry; no language has so many forms of the plural."""
 _MEANINGS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
@@ -45,6 +49,11 @@ class _Field:
 class _Entry:
     fields: list[_Field] = field(default_factory=list)
 
+    @property
+    def translations(self) -> list[_Field]:
+        """Its translation, or all forms of it."""
+        return [one for one in self.fields if one.keyword.startswith(_TRANSLATION)]
+
     def said(self, keyword: str) -> str | None:
         """What a keyword says, None if it is not there."""
         return next((one.text for one in self.fields if one.keyword == keyword), None)
@@ -61,44 +70,48 @@ def open_po(data: bytes, _options: DocumentOptions, limits: DocumentLimits) -> D
     entry = _Entry()
     for number, line in enumerate(_LINE.findall(encoded.text), start=1):
         bare = line.strip()
-        keyword, string = _KEYWORD.match(bare), _STRING.fullmatch(bare)
-        if keyword is not None:
-            string = _STRING.fullmatch(bare[keyword.end() :])
-        if not bare or bare.startswith("#"):
+        keyword = _KEYWORD.match(bare)
+        strings = bare[keyword.end() :] if keyword else bare
+        if not bare and entry.fields:
+            entry.fields[-1].lines.append(line)
+        elif not bare or bare.startswith("#"):
             builder.pieces.extend([*_written(builder, entry), line])
             entry = _Entry()
-        elif string is None or (keyword is None and not entry.fields):
+        elif not _STRINGS.fullmatch(strings) or (keyword is None and not entry.fields):
             raise DocumentError("po", f"has on line {number} what is no part of an entry")
         elif keyword is not None:
             if len(entry.fields) >= _MAX_FIELDS:
                 raise DocumentError("po", f"has an entry of more than {_MAX_FIELDS} fields")
-            if keyword[1] in ("msgid", "msgctxt") and entry.said("msgstr") is not None:
+            if keyword[1] in ("msgid", "msgctxt") and entry.translations:
                 builder.pieces.extend(_written(builder, entry))
                 entry = _Entry()
-            entry.fields.append(_Field(keyword=keyword[1], lines=[line], parts=[_meant(string[1])]))
+            said = [_meant(one) for one in _STRING.findall(strings)]
+            entry.fields.append(_Field(keyword=keyword[1], lines=[line], parts=said))
         else:
             entry.fields[-1].lines.append(line)
-            entry.fields[-1].parts.append(_meant(string[1]))
+            entry.fields[-1].parts.extend(_meant(one) for one in _STRING.findall(strings))
     builder.pieces.extend(_written(builder, entry))
     return document_of("po", builder.template(), encoded.encoded)
 
 
 def _written(builder: TemplateBuilder, entry: _Entry) -> Iterator[Piece]:
     """An entry, with places for what it lacks."""
-    single = entry.said("msgid")
-    translated = [one for one in entry.fields if one.keyword.startswith("msgstr")]
-    is_wanted = bool(single) and not any(one.text for one in translated)
+    single, several = entry.said("msgid"), entry.said("msgid_plural")
+    is_wanted = bool(single) and not any(one.text for one in entry.translations)
+    is_said = any(map(str.isalpha, f"{single}{several}"))
     for one in entry.fields:
-        if not is_wanted or one not in translated:
+        if not is_wanted or not one.keyword.startswith(_TRANSLATION):
             yield "".join(one.lines)
             continue
         is_first = one.keyword in ("msgstr", "msgstr[0]")
-        text = single if is_first else entry.said("msgid_plural")
+        text = (single if is_first else several) or ""
         raw = "".join(one.lines)
         start = raw.index('"')
         end = raw.rindex('"') + 1
         yield raw[:start]
-        yield builder.plain(text or "", raw[start:end], _notation, is_source=False)
+        place = builder.plain(text, raw[start:end], _notation, is_source=False)
+        # Of two forms one that is a number alone: left empty, it would be shown as nothing.
+        yield _notation(text) if isinstance(place, str) and several and is_said else place
         yield raw[end:]
 
 
@@ -106,10 +119,10 @@ def _meant(string: str) -> str:
     """What the inside of a quoted string means."""
 
     def character(match: re.Match[str]) -> str:
-        octal, hexadecimal, letter = match.groups()
-        if octal or hexadecimal:
-            return chr(int(octal, 8) if octal else int(hexadecimal, 16))
-        return _MEANINGS.get(letter, letter)
+        if match[1] is None:
+            return _MEANINGS.get(match[2], match[2])
+        numbers = (int(one or two, 16 if one else 8) for one, two in _BYTE.findall(match[1]))
+        return bytes(number & 0xFF for number in numbers).decode(errors="replace")
 
     return _ESCAPE.sub(character, string)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from model.documents.notation.document import Document, DocumentOptions, document_of
 from model.documents.notation.encoding import decoded
 from model.documents.notation.limits import DocumentLimits
+from model.documents.notation.lines import lines_of
 from model.documents.notation.template import Piece, TemplateBuilder
 from model.errors import DocumentError
 
@@ -38,7 +39,7 @@ def open_markdown(data: bytes, _options: DocumentOptions, limits: DocumentLimits
     builder = TemplateBuilder(kind="md", limits=limits)
     front = _FRONT_MATTER.match(encoded.text)
     begin = front.end() if front else 0
-    lines = re.findall(r"[^\n]*\n|[^\n]+", encoded.text[begin:])
+    lines = lines_of(encoded.text[begin:])
     if len(lines) > limits.max_texts:
         raise DocumentError("md", f"has {len(lines)} lines; at most {limits.max_texts} are read")
     builder.pieces.append(encoded.text[:begin])

@@ -7,16 +7,18 @@ is one text a line. Tags inside a cue are marks, which the text path carries by 
 
 import re
 from collections.abc import Callable, Iterator
+from itertools import groupby
 
 from model.documents.notation.document import Document, DocumentOptions, document_of
 from model.documents.notation.encoding import decoded
 from model.documents.notation.limits import DocumentLimits
+from model.documents.notation.lines import lines_of
 from model.documents.notation.template import Piece, TemplateBuilder
 from model.errors import DocumentError
 
-_TIMING = re.compile(
-    r"[ \t]*(?:\d{1,3}:)?\d{1,3}:\d\d[,.]\d{1,3}[ \t]*-->[ \t]*(?:\d{1,3}:)?\d{1,3}:\d\d[,.]\d{1,3}"
-)
+_TIME = r"(?:\d{1,3}:)?\d{1,3}:\d{1,2}(?:[,.:]\d{1,9})?"
+_TIMING = re.compile(rf"[ \t]*{_TIME}[ \t]*-[- ]?>[ \t]*{_TIME}")
+_NUMBER = re.compile(r"-?\d{1,9}")
 _BREAK = re.compile(r"(?<=[^<\s])\s+(?![^<>]{0,200}>)|(?<=[，、。！？])(?=\S)")
 _SPEAKER = re.compile(r"\s*[-–—]")
 _MAX_LINES = 8
@@ -42,7 +44,7 @@ def _open(kind: str, data: bytes, limits: DocumentLimits) -> Document:
     if kind == "vtt" and not encoded.text.startswith("WEBVTT"):
         raise DocumentError(kind, "does not begin with WEBVTT")
     builder = TemplateBuilder(kind=kind, limits=limits)
-    lines = re.findall(r"[^\n]*\n|[^\n]+", encoded.text)
+    lines = lines_of(encoded.text)
     num_cues = 0
     place = 0
     while place < len(lines):
@@ -51,25 +53,45 @@ def _open(kind: str, data: bytes, limits: DocumentLimits) -> Document:
         if _TIMING.match(lines[place - 1]) is None:
             continue
         num_cues += 1
-        end = place
-        while end < len(lines) and lines[end].strip():
-            end += 1
-        builder.pieces.extend(_cue(builder, lines[place:end]))
+        end = _end_of_cue(kind, lines, place)
+        for has_text, group in groupby(lines[place:end], _is_text):
+            stretch = list(group)
+            builder.pieces.extend(_cue(builder, stretch) if has_text else stretch)
         place = end
     if encoded.text.strip() and not num_cues and kind == "srt":
         raise DocumentError(kind, "has no cue: no line has two times with --> between")
     return document_of(kind, builder.template(), encoded.encoded)
 
 
+def _end_of_cue(kind: str, lines: list[str], place: int) -> int:
+    """Where a cue ends whose text begins on a line.
+
+    In WebVTT that is an empty line, or one with an arrow. SubRip ends cues by the next one's times,
+    with or without its number: a cue may have empty lines, and none need stand between two.
+    """
+    is_srt = kind == "srt"
+    ends = (
+        at
+        for at in range(place, len(lines))
+        if (_TIMING.match(lines[at]) if is_srt else "-->" in lines[at] or not lines[at].strip())
+    )
+    end = next(ends, len(lines))
+    has_number = is_srt and place < end < len(lines) and _NUMBER.fullmatch(lines[end - 1].strip())
+    return end - 1 if has_number else end
+
+
+def _is_text(line: str) -> bool:
+    """Whether a line of a cue is read out; times that nothing reads as such are left alone."""
+    return bool(line.strip()) and "-->" not in line
+
+
 def _cue(builder: TemplateBuilder, lines: list[str]) -> Iterator[Piece]:
-    if not lines:
-        return
     is_dialogue = len(lines) > _MAX_LINES or any(map(_SPEAKER.match, lines))
     for group in [[line] for line in lines] if is_dialogue else [lines]:
         raw = "".join(group)
         bare = raw.rstrip("\r\n")
         text = " ".join(line.strip() for line in group)
-        break_ = "\r\n" if group[0].endswith("\r\n") else "\n"
+        break_ = group[0][len(group[0].rstrip("\r\n")) :] or "\n"
         yield builder.plain(text, bare, _in_lines(len(group), break_))
         yield raw[len(bare) :]
 

@@ -1,17 +1,15 @@
 """Files that are made to cost much: refused in one sentence, in bounded time and memory."""
 
 import tracemalloc
-import zipfile
 from collections.abc import Callable
 from contextlib import suppress
-from io import BytesIO
 
 import pytest
 
 from model.documents.formats import open_document
 from model.documents.notation.limits import DocumentLimits
 from model.errors import DocumentError
-from support.made_documents import archive, docx, epub, members_of
+from support.made_documents import archive, docx, epub, members_of, xlsx
 
 ENTITIES = "".join(
     f"<!ENTITY {name} '{f'&{before};' * 10}'>"
@@ -134,14 +132,15 @@ def test_lines_of_markdown_are_counted_before_they_are_parsed() -> None:
     )
 
 
+def test_a_list_of_types_is_no_larger_than_what_is_read() -> None:
+    made = archive({"[Content_Types].xml": " " * 3_000_000})
+    said = refusal(made, "docx", DocumentLimits(max_read_bytes=1_000_000))
+    assert "has 3000000 bytes of XML; at most 1000000 are read" in said
+
+
 def test_a_sheet_of_numbers_is_not_looked_through() -> None:
     rows = "<c><v>1</v></c>" * 3_000
-    made = BytesIO()
-    with zipfile.ZipFile(made, "w") as workbook:
-        workbook.writestr("xl/workbook.xml", "<workbook/>")
-        workbook.writestr("xl/sharedStrings.xml", "<sst><si><t>Hello</t></si></sst>")
-        workbook.writestr("xl/worksheets/sheet1.xml", f"<s>{rows}</s>")
-        own = f"<s><c t='inlineStr'><is><t>Own</t></is></c>{rows[:150]}</s>"
-        workbook.writestr("xl/worksheets/sheet2.xml", own)
-    found = open_document(made.getvalue(), "xlsx", limits=DocumentLimits(max_events=1_000))
+    own = f"<s><c t='inlineStr'><is><t>Own</t></is></c>{rows[:150]}</s>"
+    made = xlsx("<si><t>Hello</t></si>", sheets=(f"<s>{rows}</s>", own))
+    found = open_document(made, "xlsx", limits=DocumentLimits(max_events=1_000))
     assert found.texts == ("Hello", "Own")

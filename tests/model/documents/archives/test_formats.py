@@ -10,7 +10,7 @@ from model.documents.notation.document import Document
 from model.documents.notation.limits import DocumentLimits
 from model.errors import DocumentError
 from model.text.marks.inline_codes import without_codes
-from support.made_documents import A, archive, docx, epub, members_of, odt, pptx, xlsx
+from support.made_documents import A, T, W, archive, docx, epub, members_of, odt, pptx, types, xlsx
 
 SPACE = ' xml:space="preserve"'
 
@@ -72,6 +72,71 @@ def test_fields_and_deleted_text_stay() -> None:
     assert members_of(document.rebuild([])) == members_of(docx(body))
 
 
+def test_what_was_moved_away_readings_and_formulas_stay() -> None:
+    ruby = (
+        f"<w:r><w:ruby><w:rt>{run('kana')}</w:rt><w:rubyBase>{run('base')}</w:rubyBase></w:ruby>"
+        "</w:r>"
+    )
+    formula = "<m:oMath xmlns:m='m'><m:r><m:t>mass</m:t></m:r></m:oMath>"
+    body = (
+        f"<w:p>{run('One ')}<w:moveFrom>{run('two ')}</w:moveFrom>{ruby}<w:moveTo>{run(' three ')}"
+        f"</w:moveTo>{formula}{run(' four')}</w:p>"
+    )
+    document = open_document(docx(body), "docx")
+    assert plain_texts(document) == ["One base three  four"]
+    rebuilt = in_capitals(document)["word/document.xml"]
+    assert all(f"<w:t>{stays}</w:t>" in rebuilt for stays in ("two ", "kana"))
+    assert formula in rebuilt
+
+
+def test_what_a_part_is_its_type_says_and_not_its_name() -> None:
+    body = f"<w:document {W}><w:p>{run('One')}</w:p></w:document>"
+    names = {
+        "/Main.xml": "document.main",
+        "/foot/notes": "footnotes",
+        "/word/header1.xml": "styles",
+    }
+    own = {name.upper(): f"wordprocessingml.{said}" for name, said in names.items()}
+    made = archive({"[Content_Types].xml": types(**own), **{name[1:]: body for name in names}})
+    assert open_document(made, "docx").texts == ("One", "One")
+    endings = f"<Types><Default Extension='XML' ContentType='{T}.presentationml.slide+xml'/>"
+    main = (
+        f"<Override PartName='/p' ContentType='{T}.presentationml.presentation.main+xml'/></Types>"
+    )
+    slide = f"<p:sld {A} xmlns:p='p'><a:p><a:t>Two</a:t></a:p></p:sld>"
+    made = archive({"[Content_Types].xml": endings + main, "p": "<p/>", "a.xml": slide})
+    assert open_document(made, "pptx").texts == ("Two",)
+
+
+def test_a_return_that_is_written_as_a_reference_stays_one() -> None:
+    document = open_document(xlsx("<si><t>one&#xD;\ntwo</t></si>"), "xlsx")
+    assert document.texts == ("one\r\ntwo",)
+    assert "ONE_x000D_\nTWO" in in_capitals(document)["xl/sharedStrings.xml"]
+    document = open_document(docx(f"<w:p>{run('one&#xD;two')}</w:p>"), "docx")
+    assert "ONE&#xD;TWO" in in_capitals(document)["word/document.xml"]
+
+
+def test_characters_that_a_workbook_writes_as_codes_are_read_as_what_they_are() -> None:
+    source = "one_x000D_\ntwo _x005F_x000D_ _xD83D_ _x12_"
+    document = open_document(xlsx(f"<si><t>{source}</t></si>"), "xlsx")
+    assert document.texts == ("one\r\ntwo _x000D_ _xD83D_ _x12_",)
+    rebuilt = members_of(document.rebuild(["a\r\nb _x000D_ \x07 & c"]))["xl/sharedStrings.xml"]
+    assert "a_x000D_\nb _x005F_x000D_ _x0007_ &amp; c" in rebuilt
+
+
+def test_drawings_say_nothing_of_white_space() -> None:
+    drawn = "<c:tx xmlns:c='c' xmlns:a='a'><a:p><a:r><a:t>One </a:t></a:r></a:p></c:tx>"
+    said = types(
+        **{"word/document.xml": "wordprocessingml.document.main", "c.xml": "drawingml.chart"}
+    )
+    body = f"<w:document {W}><w:p>{run('Two ')}</w:p><a:t xmlns:a='a'>Three</a:t></w:document>"
+    made = {"[Content_Types].xml": said, "word/document.xml": body, "c.xml": drawn}
+    rebuilt = in_capitals(open_document(archive(made), "docx"))
+    assert "<a:t>ONE </a:t>" in rebuilt["c.xml"]
+    assert "<a:t xmlns:a='a'>THREE</a:t>" in rebuilt["word/document.xml"]
+    assert f"<w:t{SPACE}>TWO </w:t>" in rebuilt["word/document.xml"]
+
+
 def test_other_members_of_an_archive_are_the_same() -> None:
     document = open_document(docx(f"<w:p>{run('a &amp; b')}</w:p>"), "docx")
     assert document.texts == ("a & b",)
@@ -99,7 +164,7 @@ def test_strings_of_a_workbook_are_texts_but_for_names_of_columns() -> None:
     document = open_document(xlsx(strings, "<tableColumn name='Name'/>"), "xlsx")
     assert plain_texts(document) == ["A cat", "two runs"]
     assert (
-        f"<t{SPACE}>A CAT</t><rPh><t{SPACE}>kana</t></rPh>"
+        f"<t{SPACE}>A CAT</t><rPh><t>kana</t></rPh>"
         in (in_capitals(document)["xl/sharedStrings.xml"])
     )
 
@@ -113,12 +178,33 @@ def test_paragraphs_of_opendocument_with_spans_notes_and_fields() -> None:
         "</text:p><text:tracked-changes><text:p>gone</text:p></text:tracked-changes>"
     )
     document = open_document(odt(body), "odt")
-    assert plain_texts(document) == ["Title", "A black cat", "A note", "sees.", "Page "]
+    assert plain_texts(document) == ["Title", "A note", "A black cat sees.", "Page "]
     rebuilt = in_capitals(document)
     assert next(iter(rebuilt)) == "mimetype"
     assert "A <text:span>BLACK</text:span><text:s/> CAT<text:note>" in rebuilt["content.xml"]
+    assert "<text:p>A NOTE</text:p></text:note-body></text:note> SEES." in rebuilt["content.xml"]
     assert "PAGE <text:page-number>one</text:page-number>" in rebuilt["content.xml"]
     assert "<text:p>gone</text:p>" in rebuilt["content.xml"]
+
+
+def test_what_stands_in_a_sentence_of_opendocument_does_not_divide_it() -> None:
+    said = "<text:p>So <text:span>it</text:span> is</text:p>"
+    comment = f"<office:annotation><dc:date>May</dc:date>{said}</office:annotation>"
+    box = "<draw:frame><draw:text-box><text:p>In a box</text:p></draw:text-box></draw:frame>"
+    body = (
+        f"<text:p>One {comment}two {box}three <draw:frame><draw:image/></draw:frame>four.</text:p>"
+    )
+    document = open_document(
+        odt(body.replace("<text:p>One", "<text:p xmlns:dc='c' xmlns:draw='d'>One")), "odt"
+    )
+    assert plain_texts(document) == ["So it is", "In a box", "One two three four."]
+    rebuilt = in_capitals(document)["content.xml"]
+    assert (
+        "ONE <office:annotation><dc:date>May</dc:date><text:p>SO <text:span>IT</text:span>"
+        in rebuilt
+    )
+    assert "<text:p>IN A BOX</text:p></draw:text-box></draw:frame>THREE <draw:frame>" in rebuilt
+    assert "</draw:frame>FOUR.</text:p>" in rebuilt
 
 
 def test_cells_of_opendocument_that_hold_a_text_are_translated() -> None:
@@ -142,6 +228,36 @@ def test_cells_of_opendocument_that_hold_a_text_are_translated() -> None:
     assert "table:name='cat'" in rebuilt
 
 
+def test_a_template_of_styles_alone_is_a_document() -> None:
+    styles = "<office:document-styles><text:p>Foot of a page</text:p></office:document-styles>"
+    made = archive(
+        {"styles.xml": styles.replace("styles>", "styles xmlns:office='o' xmlns:text='t'>", 1)}
+    )
+    assert open_document(made, "odt").texts == ("Foot of a page",)
+
+
+def test_a_cell_that_says_its_text_twice_says_it_once() -> None:
+    def cell(attributes: str, *inner: str) -> str:
+        paragraphs = "".join(f"<text:p>{text}</text:p>" for text in inner)
+        return f"<table:table-cell {attributes}>{paragraphs}</table:table-cell>"
+
+    held = "office:value-type='string' office:string-value"
+    body = (
+        cell(f"{held}='a cat'", "a <text:s/>cat")
+        + cell(f'{held}="one&#10;two"', "one", "two")
+        + cell(f"{held}='other'", "shown")
+        + cell(f"{held}='three' table:formula='x'", "three")
+    )
+    made = odt(f"<table:table xmlns:table='t'>{body}</table:table>")
+    document = open_document(made, "ods")
+    assert plain_texts(document) == ["a cat", "one", "two"]
+    rebuilt = in_capitals(document)["content.xml"]
+    assert "<table:table-cell office:value-type='string'><text:p>ONE</text:p><text:p>TWO" in rebuilt
+    assert cell(f"{held}='other'", "shown") in rebuilt
+    assert cell(f"{held}='three' table:formula='x'", "three") in rebuilt
+    assert members_of(document.rebuild(document.texts)) == members_of(made)
+
+
 def test_pages_of_a_book_are_read_as_pages() -> None:
     page = (
         "<?xml version='1.0'?><!DOCTYPE html><html xmlns='http://www.w3.org/1999/xhtml'><head>"
@@ -162,7 +278,12 @@ def test_pages_of_a_book_are_read_as_pages() -> None:
 
 def test_all_texts_that_come_back_give_the_same_members() -> None:
     page = "<html><body><p>a <b>b</b></p></body></html>"
-    for kind, data in (("odt", odt("<text:p>a</text:p>")), ("epub", epub(page))):
+    made = (
+        ("docx", docx(f"<w:p>{run(' a')}</w:p>")),
+        ("odt", odt("<text:p>a</text:p>")),
+        ("epub", epub(page)),
+    )
+    for kind, data in made:
         document = open_document(data, kind)
         assert members_of(document.rebuild(document.texts)) == members_of(data)
 

@@ -118,6 +118,43 @@ def test_a_cue_is_one_text_in_as_many_lines() -> None:
     )
 
 
+def test_a_cue_of_subrip_ends_where_the_next_one_begins() -> None:
+    times = "00:00:01,000 --> 00:00:02,000"
+    source = f"1\n{times}\none\n\nmore of it\n2\n{times}\ntwo\n{times}\nthree\n\n\n4\n{times}\n"
+    assert opened(source, "srt").texts == ("one", "more of it", "two", "three")
+    assert in_capitals(source, "srt") == source.upper()
+
+
+def test_times_may_be_written_in_many_ways_and_are_never_text() -> None:
+    for times in ("00:00:01 --> 00:00:02", "1:01,5->1:02,5", "0:0:1.000--> 0:0:2.000 X1:40"):
+        assert opened(f"1\n{times}\none\n", "srt").texts == ("one",)
+    source = "1\n00:00:01,000 --> 00:00:02,000\none\n\n2\nsoon --> later\ntwo\n"
+    assert in_capitals(source, "srt") == source.replace("one", "ONE").replace("two", "TWO")
+
+
+def test_a_cue_of_webvtt_ends_at_an_empty_line_or_an_arrow() -> None:
+    source = (
+        "WEBVTT\n\n00:01.000 --> 00:02.000\none\n\nno cue\n\n00:01.000 --> 00:02.000\ntwo\n"
+        "00:02.000 --> 00:03.000\nthree\nx --> y\nno text"
+    )
+    assert opened(source, "vtt").texts == ("one", "two", "three")
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("kind", ["srt", "vtt", "md", "txt", "csv"])
+def test_lines_may_end_in_three_ways(kind: str, end: str) -> None:
+    source = {
+        "srt": "1\n00:00:01,000 --> 00:00:02,000\nHello\nworld\n\n",
+        "vtt": "WEBVTT\n\n00:01.000 --> 00:02.000\nHello\nworld\n",
+        "md": "# Title\n\n> quoted\n\n- one\n- two\n",
+        "txt": "one\n\ntwo\n",
+        "csv": "one,two\nthree,four\n",
+    }[kind].replace("\n", end)
+    expected = source.upper()
+    assert in_capitals(source, kind) == expected
+    assert opened(source, kind).rebuild(opened(source, kind).texts) == source.encode()
+
+
 def test_notes_styles_and_settings_of_webvtt_stay() -> None:
     source = (
         "WEBVTT head\n\nSTYLE\n::cue { color: red }\n\nNOTE\nabout\n\nid\n"
@@ -182,6 +219,30 @@ def test_messages_without_a_translation_get_one() -> None:
     expected = expected.replace('"two"\nmsgstr ""', '"two"\nmsgstr ""\n"eins\\n"\n"zwei"')
     expected = expected.replace('[0] ""', '[0] "%d Katze"').replace('[1] ""', '[1] "%d Katzen"')
     assert rebuilt == expected
+
+
+def test_entries_end_where_the_next_one_begins() -> None:
+    source = (
+        'msgid "one" " more"\n\nmsgstr ""\nmsgid "%d cat"\nmsgid_plural "%d cats"\nmsgstr[0] ""\n'
+        'msgstr[1] ""\nmsgctxt "c"\nmsgid "two"\nmsgstr ""\n'
+    )
+    assert opened(source, "po").texts == ("one more", "%d cat", "%d cats", "two")
+    assert in_capitals(source, "po") == (
+        'msgid "one" " more"\n\nmsgstr "ONE MORE"\nmsgid "%d cat"\nmsgid_plural "%d cats"\n'
+        'msgstr[0] "%D CAT"\nmsgstr[1] "%D CATS"\nmsgctxt "c"\nmsgid "two"\nmsgstr "TWO"\n'
+    )
+
+
+def test_numbers_in_a_catalogue_are_bytes() -> None:
+    source = r'msgid "caf\303\xa9\t\a\q"' + '\nmsgstr ""\n'
+    assert opened(source, "po").texts == ("café\t\aq",)
+
+
+def test_no_form_of_a_plural_is_left_empty_beside_another() -> None:
+    source = 'msgid "one"\nmsgid_plural "%d"\nmsgstr[0] ""\nmsgstr[1] ""\n'.replace("%d", "7")
+    assert opened(source, "po").texts == ("one",)
+    assert 'msgstr[0] "EINS"\nmsgstr[1] "7"' in opened(source, "po").rebuild(["EINS"]).decode()
+    assert in_capitals('msgid "7"\nmsgstr ""\n', "po") == 'msgid "7"\nmsgstr ""\n'
 
 
 def test_a_message_that_stays_the_same_is_written_all_the_same() -> None:

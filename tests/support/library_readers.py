@@ -1,0 +1,90 @@
+"""Readers: the texts of paragraphs and cells that the formats' own libraries show."""
+
+import io
+from collections.abc import Iterator
+from typing import Any
+
+import docx
+import openpyxl
+import pptx
+from docx.comments import Comment
+from docx.document import Document as WordDocument
+from docx.section import _Footer, _Header
+from docx.table import Table, _Cell
+from odfdo import Document as OpenDocument
+from odfdo import Element
+from openpyxl.cell.rich_text import CellRichText
+from pptx.shapes.group import GroupShape
+
+
+def word_texts(data: bytes) -> Iterator[str]:
+    """What python-docx reads."""
+    found = docx.Document(io.BytesIO(data))
+    yield from _inner_texts(found)
+    for section in found.sections:
+        for part in (section.header, section.footer, section.first_page_header):
+            yield from _inner_texts(part)
+    for comment in found.comments:
+        yield from _inner_texts(comment)
+
+
+def _inner_texts(holder: WordDocument | _Cell | _Header | _Footer | Comment) -> Iterator[str]:
+    for inner in holder.iter_inner_content():
+        if not isinstance(inner, Table):
+            yield inner.text
+            continue
+        for row in inner.rows:
+            for cell in row.cells:
+                yield from _inner_texts(cell)
+
+
+def slide_texts(data: bytes) -> Iterator[str]:
+    """What python-pptx reads."""
+    for slide in pptx.Presentation(io.BytesIO(data)).slides:
+        yield from _shape_texts(slide.shapes)
+        if slide.has_notes_slide:
+            yield from _frame_texts(slide.notes_slide.notes_text_frame)
+
+
+def _shape_texts(shapes: Any) -> Iterator[str]:
+    for shape in shapes:
+        if isinstance(shape, GroupShape):
+            yield from _shape_texts(shape.shapes)
+        elif shape.has_table:
+            for row in shape.table.rows:
+                for cell in row.cells:
+                    yield from _frame_texts(cell.text_frame)
+        elif shape.has_text_frame:
+            yield from _frame_texts(shape.text_frame)
+
+
+def _frame_texts(frame: Any) -> Iterator[str]:
+    yield from (paragraph.text for paragraph in frame.paragraphs)
+
+
+def cell_texts(data: bytes) -> Iterator[str]:
+    """What openpyxl reads."""
+    sheet = openpyxl.load_workbook(io.BytesIO(data), rich_text=True).active
+    for row in sheet.iter_rows():
+        for cell in row:
+            is_text = isinstance(cell.value, str) and cell.data_type != "f"
+            if is_text or isinstance(cell.value, CellRichText):
+                yield str(cell.value)
+            if cell.comment is not None:
+                yield cell.comment.text
+
+
+def paragraph_texts(data: bytes) -> Iterator[str]:
+    """What odfdo reads in paragraphs and headings, without the notes and comments in them."""
+    for one in OpenDocument(io.BytesIO(data)).body.get_elements("//text:p|//text:h"):
+        yield without_insertions(one)
+
+
+def without_insertions(paragraph: Element) -> str:
+    """A paragraph without notes, comments and spaces that are elements of their own."""
+    for inner in paragraph.get_elements("text:note|office:annotation|text:s"):
+        inner.delete()
+    # Not `inner_text`, which writes links as Markdown does.
+    found = paragraph.xpath("descendant::text()|descendant::text:tab|descendant::text:line-break")
+    breaks = {"text:tab": "\t", "text:line-break": "\n"}
+    return "".join(breaks[one.tag] if isinstance(one, Element) else str(one) for one in found)
