@@ -116,7 +116,7 @@ bench-gpu: install ## Measure everything on a CUDA device in nine minutes; DRAGO
 fuzz: install ## Send 10,000 generated requests to a running service
 	PYTHONPATH=tests $(BIN)/python -m benchmarks.fuzz
 
-soak: install ## Prove what docs/reliability.md promises, about 45 minutes; SOAK_FLAGS=--quick to try it
+soak: install ## Prove what docs/reliability.md promises, about 50 minutes; SOAK_FLAGS=--quick to try it
 	$(BIN)/python -m benchmarks.soak $(SOAK_FLAGS)
 
 # The tools that look at the environment are not in it.

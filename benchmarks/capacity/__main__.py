@@ -3,10 +3,10 @@
 Measures what a decoding step costs by its rows, of a bundled small network and of one of base size,
 with one and two threads, and with the instructions of an older processor. Runs a server with one
 engine of one thread: one client and many that wait, then requests that come at times that chance
-decides, at several shares of what it can do. Simulates exactly these arrivals with the measured
-times and compares. Runs a server with two fronts, for what a request takes of the process that
-owns them. Then tells, by price of a core hour, what rates need. Writes
-benchmarks/results/capacity-<time>.json. Leaves with 1 if a request failed. About six minutes on a
+decides, seldom and at several shares of what it can do. Simulates exactly these arrivals with the
+measured times and compares. Runs a server with two fronts, for what a request takes of the process
+that owns them. Then tells, by price of a core hour, what rates need. Writes
+benchmarks/results/capacity-<time>.json. Leaves with 1 if a request failed. About seven minutes on a
 quiet machine; Linux.
 """
 
@@ -23,7 +23,7 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
-from benchmarks.capacity.calibration import Load, calibrated
+from benchmarks.capacity.calibration import COLD_SECONDS, SELDOM_SHARE, Load, calibrated
 from benchmarks.capacity.classes import measure_all_steps
 from benchmarks.capacity.load import (
     Level,
@@ -70,7 +70,7 @@ def parse_arguments() -> argparse.Namespace:
 async def load_one_front(
     port: int, server: int, texts: Sequence[str], arguments: argparse.Namespace
 ) -> tuple[Level, Level, list[tuple[list[float], Level]], dict[str, float]]:
-    """One client and many that wait; arrivals and levels at shares of that; memory by kind."""
+    """One client and many that wait; arrivals and levels, seldom ones first; memory by kind."""
     processes = Processes(server)
     gc.freeze()  # what is there now is no garbage of the load's
     await waiting_clients(port, processes, texts, number=NUM_CLIENTS, seconds=3.0)
@@ -82,9 +82,10 @@ async def load_one_front(
     )
     print(alone, full, sep="\n", flush=True)
     levels = []
-    for place, share in enumerate(arguments.shares):
-        rate = share * full.requests_per_second
-        times = arrival_times(rate, arguments.open_seconds, seed=place + 1)
+    seldom = (SELDOM_SHARE, arguments.closed_seconds)
+    others = [(share, arguments.open_seconds) for share in arguments.shares]
+    for place, (share, seconds) in enumerate([seldom, *others]):
+        times = arrival_times(share * full.requests_per_second, seconds, seed=place + 1)
         random = Random(len(times))
         asked = [(one, random.randrange(len(texts))) for one in times]
         level, sent = await arriving_requests(port, processes, asked, texts)
@@ -102,16 +103,30 @@ async def load_two_fronts(port: int, server: int, texts: Sequence[str], seconds:
     return await waiting_clients(port, processes, texts, number=NUM_CLIENTS, seconds=seconds)
 
 
-def plan_of(times: StepTimes, alone: Level, full: Level, *, num_cores: int) -> Plan:
-    """The plan of that server, by the two ends of its load: one client, and many that wait."""
+def plan_of(
+    times: StepTimes,
+    alone: Level,
+    full: Level,
+    *,
+    seldom: tuple[Sequence[float], Level],
+    num_cores: int,
+) -> Plan:
+    """The plan of that server, by one client, by many, and by requests that come seldom."""
+    arrivals, low = seldom
 
     def clients(number: int) -> Load:
         return lambda plan: simulate(replace(plan, num_clients=number), times)
 
     return calibrated(
-        Plan(num_replicas=1, num_clients=NUM_CLIENTS, num_cores=num_cores),
-        low=(alone, clients(1)),
+        Plan(
+            num_replicas=1,
+            num_clients=NUM_CLIENTS,
+            num_cores=num_cores,
+            cold_seconds=COLD_SECONDS,
+        ),
+        low=(low, lambda plan: simulate(plan, times, arrivals=arrivals)),
         full=(full, clients(NUM_CLIENTS)),
+        alone=(alone, clients(1)),
     )
 
 
@@ -156,7 +171,8 @@ class Measured:
         times: Of steps, by class; those of the server that was loaded first.
         alone: Of a server with one front, with one client.
         full: As much as it can do.
-        levels: Of the same server: when requests were sent, and what came of them.
+        levels: Of the same server: when requests were sent, and what came of them; seldom ones
+            first.
         memory: Of its processes, MiB by kind.
         two: Of a server with two fronts, as much as it can do.
         shared_mib: Weights that engines share, by size.
@@ -248,7 +264,13 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="capacity-") as name:
         found = measure(arguments, Path(name))
     served_times = next(iter(found.times.values()))
-    plan = plan_of(served_times, found.alone, found.full, num_cores=usable_cores())
+    plan = plan_of(
+        served_times,
+        found.alone,
+        found.full,
+        seldom=found.levels[0],
+        num_cores=usable_cores(),
+    )
     checks = [
         compared(level, simulate(replace(plan, num_clients=number), served_times))
         for level, number in ((found.alone, 1), (found.full, NUM_CLIENTS))
@@ -277,7 +299,7 @@ def main() -> int:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     loads = ["1 client", f"{NUM_CLIENTS} clients that wait"]
-    loads += [f"{share:.0%} of that, by chance" for share in arguments.shares]
+    loads += [f"{share:.0%} of that, by chance" for share in (SELDOM_SHARE, *arguments.shares)]
     print(check_table(loads, checks))
     print(path)
     if found.num_errors:

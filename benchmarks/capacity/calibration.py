@@ -7,8 +7,10 @@ too and sleeps little, which tells an engine's cost of a step from that of wakin
 the ends is left to the simulation.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+
+import numpy as np
 
 from benchmarks.capacity.load import Level
 from benchmarks.replicas.simulation import Outcome, Plan
@@ -16,6 +18,11 @@ from benchmarks.replicas.simulation import Outcome, Plan
 Load = Callable[[Plan], Outcome]
 """An end of the load, simulated."""
 
+SELDOM_SHARE = 0.08
+"""Of what a server can do: at this rate everything sleeps between requests."""
+COLD_SECONDS = 0.01
+"""Sleep after which waking has its full price: a core sleeps deeply then, and caches are cold."""
+_NUM_ROUNDS = 4
 _WAKES = 4
 """On a request's way, if all sleep: the front's, the engine's, the front's and the client's."""
 
@@ -25,7 +32,7 @@ def calibrated(
     *,
     low: tuple[Level, Load],
     full: tuple[Level, Load],
-    alone: tuple[Level, Load] | None = None,
+    alone: tuple[Level, Load],
 ) -> Plan:
     """The plan with what processes take beside steps.
 
@@ -34,7 +41,7 @@ def calibrated(
         low: The end at which everybody sleeps in between, as it was measured and as it is
             simulated.
         full: The end at which nobody does.
-        alone: One client that waits; None: steps have all that engines take more at the low end.
+        alone: One client that waits.
     """
     (few, few_load), (many, many_load) = low, full
     plan = replace(plan, front_seconds=many.front_ms / 1000, client_seconds=many.client_ms / 1000)
@@ -54,32 +61,37 @@ def calibrated(
         client_wake_seconds=client_wake,
         client_seconds=plan.client_seconds - at_many.client_wakes_a_request * client_wake,
     )
-    plan = _with_engine(plan, alone or low, full)
-    if alone is not None:
-        at_few = few_load(plan)
-        missing = few.engine_ms - 1000 * engine_seconds_a_request(at_few)
-        plan = replace(plan, engine_wake_seconds=_each(missing, at_few.engine_wakes_a_request))
+    plan = _with_engine(plan, (low, alone, full))
     late = few.p50_ms / 1000 - few_load(plan).p50_seconds
     return replace(plan, delay_seconds=max(0.0, late) / _WAKES)
 
 
-def _with_engine(plan: Plan, few: tuple[Level, Load], full: tuple[Level, Load]) -> Plan:
-    """The plan with what engines take beside steps, of each and of each sentence."""
-    loads = [load(plan) for _, load in (few, full)]
-    missing_few, missing_many = (
-        level.engine_ms - 1000 * engine_seconds_a_request(found)
-        for (level, _), found in zip((few, full), loads, strict=True)
-    )
-    at_few, at_many = loads
-    turn_seconds = _each(
-        missing_few - missing_many, at_few.turns_a_request - at_many.turns_a_request
-    )
-    others = missing_many / 1000 - at_many.turns_a_request * turn_seconds
-    return replace(
-        plan,
-        turn_seconds=turn_seconds,
-        segment_seconds=max(0.0, others) / max(at_many.segments_a_request, 1.0),
-    )
+def _with_engine(plan: Plan, loads: Sequence[tuple[Level, Load]]) -> Plan:
+    """The plan with what engines take beside steps, of each, of each sentence and of waking.
+
+    Three loads have these three costs in different numbers: as many equations. The numbers are
+    those of a simulation that has the costs, so it is done again with what was found.
+    """
+    costs = np.zeros(3)
+    for _ in range(_NUM_ROUNDS):
+        simulated = [load(plan) for _, load in loads]
+        numbers = np.array(
+            [
+                (one.turns_a_request, one.segments_a_request, one.engine_wakes_a_request)
+                for one in simulated
+            ]
+        )
+        steps = np.array([engine_seconds_a_request(one) for one in simulated]) - numbers @ costs
+        measured = np.array([level.engine_ms / 1000 for level, _ in loads])
+        found, *_ = np.linalg.lstsq(numbers, measured - steps, rcond=None)
+        costs = np.maximum(found, 0.0)
+        plan = replace(
+            plan,
+            turn_seconds=float(costs[0]),
+            segment_seconds=float(costs[1]),
+            engine_wake_seconds=float(costs[2]),
+        )
+    return plan
 
 
 def engine_seconds_a_request(outcome: Outcome) -> float:

@@ -1,6 +1,6 @@
 """Run the long proofs and write what they found.
 
-Leaves with 1 if a promise was not kept. The full run takes about 45 minutes and wants a quiet
+Leaves with 1 if a promise was not kept. The full run takes about 50 minutes and wants a quiet
 machine; `--quick` shows in a few minutes that everything runs, and its numbers mean nothing.
 """
 

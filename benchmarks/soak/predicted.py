@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
-from benchmarks.capacity.calibration import Load, calibrated
+from benchmarks.capacity.calibration import COLD_SECONDS, SELDOM_SHARE, Load, calibrated
 from benchmarks.capacity.load import (
     Level,
     Processes,
@@ -42,10 +42,7 @@ from model.system.cores import usable_cores
 NUM_TEXTS = 500
 SHARE = 0.55
 """Of the capacity, in the mean; in the busiest minutes it is half as much more."""
-SELDOM_SHARE = 0.08
 _NUM_PARTS = 4
-_COLD_SECONDS = 0.01
-"""Sleep after which waking has its full price: a core sleeps deeply then, and caches are cold."""
 _RECORD = ROOT / "build" / "soak" / "predicted.csv"
 
 
@@ -195,7 +192,7 @@ def plan_of(
         return lambda plan: simulate(replace(plan, num_clients=number), times, asked=asked)
 
     return calibrated(
-        SimulationPlan(num_replicas=1, num_cores=usable_cores(), cold_seconds=_COLD_SECONDS),
+        SimulationPlan(num_replicas=1, num_cores=usable_cores(), cold_seconds=COLD_SECONDS),
         low=(
             loads.seldom,
             lambda plan: simulate(plan, times, arrivals=arrivals, asked=sentences),
