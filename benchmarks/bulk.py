@@ -1,10 +1,13 @@
-"""`python -m benchmarks.bulk`: bulk jobs of both engines against the lines of `dragoman translate`.
+"""`python -m benchmarks.bulk`: bulk jobs of both engines and Ray Data against `dragoman translate`.
 
 The same lines, as often as they are wanted, are translated by commands as anybody gives them: line
-by line into a file, by `--engine local`, by `--engine ray` with one and with two workers, each of
-one thread, and the first two with two threads. Each does a short and a long file, so that the
-difference is free of what starting costs; the starts are in the results too. Prints lines a second
-and a worker, and writes benchmarks/results/bulk-<time>.json.
+by line into a file, by `--engine local`, by `--engine ray` and by a pipeline of Ray Data
+(`benchmarks.ray_pipeline`) with one and with two workers, each of one thread, and the first two
+with two threads. Both kinds of Ray have the same cluster, which is there before. Each does a short
+and a long file, so that the difference is free of what starting costs; the starts are in the
+results too. Rounds take turns, as a machine is not equally fast all day. Prints lines and source
+tokens a second and a worker, against `--engine local` with as many threads, and writes
+benchmarks/results/bulk-<time>.json.
 """
 
 import argparse
@@ -15,17 +18,31 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from itertools import cycle, islice
 from pathlib import Path
 
 from benchmarks.machine import describe_command, describe_machine
+from model.loading import load_for_decoding
+from model.offline.bulk.ray_data import translation_method
+from model.text.pipeline import TextPipeline
 
 ROOT = Path(__file__).resolve().parents[1]
 _DRAGOMAN = [sys.executable, "-m", "service.cli.main", "translate"]
+_PIPELINE = [sys.executable, "-m", "benchmarks.ray_pipeline"]
 _TIMEOUT_SECONDS = 600
 _BLOCK_ROWS = 250
+_CORES_BESIDE = 1
+"""Of the cluster, for what reads and writes of a pipeline; it counts cores and does not pin."""
+_OBJECT_STORE_BYTES = 200 * 2**20
+_RAY = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_AUTH_MODE": "disabled",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "PYTHONPATH": str(ROOT),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +61,28 @@ class Way:
     num_threads: int
     flags: tuple[str, ...] = ()
 
+    @property
+    def is_on_ray(self) -> bool:
+        """Whether it has a cluster."""
+        return self.name.startswith("ray")
+
+    def command(self, source: Path, output: Path, address: str) -> list[str]:
+        """What anybody would give.
+
+        Args:
+            source: A file of lines.
+            output: A file, or a folder.
+            address: Of the cluster.
+        """
+        blocks = ["--block-rows", str(_BLOCK_ROWS)]
+        on_ray = ["--ray-address", address, "--workers", str(self.num_workers)]
+        if self.name == "ray-data":
+            return [*_PIPELINE, str(source), str(output), *on_ray, *blocks]
+        where = [str(output)] if self.flags else ["--output", str(output)]
+        command = [*_DRAGOMAN, str(source), *where, "--from", "en", "--to", "de"]
+        command += ["--threads", str(self.num_threads), *self.flags]
+        return command + (blocks if self.flags else []) + (on_ray if self.is_on_ray else [])
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
@@ -51,13 +90,19 @@ class Row:
 
     Attributes:
         way: It.
-        seconds: Of the short and of the long file, starts included.
-        lines_per_second: By the difference.
+        seconds: Of the short and of the long file in each round, starts included.
+        num_lines: By which the long file is longer.
     """
 
     way: Way
-    seconds: tuple[float, float]
-    lines_per_second: float
+    seconds: tuple[tuple[float, float], ...]
+    num_lines: int
+
+    @property
+    def lines_per_second(self) -> float:
+        """By the differences of all rounds."""
+        taken = sum(long - short for short, long in self.seconds)
+        return self.num_lines * len(self.seconds) / taken
 
     @property
     def per_worker(self) -> float:
@@ -68,60 +113,118 @@ class Row:
 WAYS = (
     Way(name="lines", num_workers=1, num_threads=1),
     Way(name="local", num_workers=1, num_threads=1, flags=("--engine", "local")),
-    Way(name="ray", num_workers=1, num_threads=1, flags=("--engine", "ray", "--workers", "1")),
-    Way(name="ray", num_workers=2, num_threads=1, flags=("--engine", "ray", "--workers", "2")),
+    Way(name="ray", num_workers=1, num_threads=1, flags=("--engine", "ray")),
+    Way(name="ray", num_workers=2, num_threads=1, flags=("--engine", "ray")),
+    Way(name="ray-data", num_workers=1, num_threads=1),
+    Way(name="ray-data", num_workers=2, num_threads=1),
     Way(name="lines", num_workers=1, num_threads=2),
     Way(name="local", num_workers=1, num_threads=2, flags=("--engine", "local")),
 )
 
 
-def measured(ways: Sequence[Way], sizes: tuple[int, int], folder: Path) -> Iterator[Row]:
-    """Every way, with both files."""
+def measured(
+    ways: Sequence[Way], sizes: tuple[int, int], folder: Path, *, rounds: int = 1, address: str = ""
+) -> list[Row]:
+    """Every way with both files, round by round."""
     lines = (ROOT / "benchmarks" / "sentences.en").read_text(encoding="utf-8").splitlines()
     files = []
     for size in sizes:
         files.append(folder / f"{size}.txt")
         text = "".join(f"{line}\n" for line in islice(cycle(lines), size))
         files[-1].write_text(text, encoding="utf-8")
-    for number, way in enumerate(ways):
-        short, long = (_seconds(way, file, folder / f"{number}-{file.stem}") for file in files)
-        speed = (sizes[1] - sizes[0]) / (long - short)
-        yield Row(way=way, seconds=(short, long), lines_per_second=speed)
+    seconds: list[list[tuple[float, float]]] = [[] for _ in ways]
+    for turn in range(rounds):
+        for number, way in enumerate(ways):
+            short, long = (
+                _seconds(way.command(file, folder / f"{turn}-{number}-{file.stem}", address))
+                for file in files
+            )
+            seconds[number].append((short, long))
+            print(f"{way.name} {way.num_workers}: {short:.1f} {long:.1f} s", file=sys.stderr)
+    num_lines = sizes[1] - sizes[0]
+    return [
+        Row(way=way, seconds=tuple(own), num_lines=num_lines)
+        for way, own in zip(ways, seconds, strict=True)
+    ]
 
 
-def _seconds(way: Way, source: Path, output: Path) -> float:
+def _seconds(command: Sequence[str]) -> float:
     """What one command takes."""
-    where = [str(output)] if way.flags else ["--output", str(output)]
-    command = [*_DRAGOMAN, str(source), *where, "--from", "en", "--to", "de"]
-    command += ["--threads", str(way.num_threads), *way.flags]
-    command += ["--block-rows", str(_BLOCK_ROWS)] if way.flags else []
     started = time.perf_counter()
     subprocess.run(
-        command,
-        check=True,
-        timeout=_TIMEOUT_SECONDS,
-        cwd=ROOT,
-        env={**os.environ, "RAY_AUTH_MODE": "disabled", "PYTHONPATH": str(ROOT)},
+        command, check=True, timeout=_TIMEOUT_SECONDS, cwd=ROOT, env={**os.environ, **_RAY}
     )
     return time.perf_counter() - started
 
 
+@contextmanager
+def _cluster(ways: Sequence[Way]) -> Iterator[str]:
+    """Address of a cluster that has room for all workers; empty if nobody wants one."""
+    most = max((way.num_workers for way in ways if way.is_on_ray), default=0)
+    if not most:
+        yield ""
+        return
+    os.environ.update(_RAY)  # read when ray is imported
+    import ray  # noqa: PLC0415  # large, and not everybody's
+
+    ray.init(
+        address="local",
+        num_cpus=most + _CORES_BESIDE,
+        include_dashboard=False,
+        object_store_memory=_OBJECT_STORE_BYTES,
+        log_to_driver=False,
+        logging_level="ERROR",
+    )
+    try:
+        yield ray.get_runtime_context().gcs_address
+    finally:
+        ray.shutdown()
+
+
+def _tokens_a_line() -> float:
+    """Source tokens of a line, in the mean; every way has the same lines."""
+    runnable = load_for_decoding(ROOT / "checkpoints" / "en-de-small", num_threads=1)
+    pipeline = TextPipeline(runnable.tokenizer, runnable.manifest.limits)
+    lines = (ROOT / "benchmarks" / "sentences.en").read_text(encoding="utf-8").splitlines()
+    pair = translation_method(ROOT / "checkpoints" / "en-de-small", target="de").pair
+    segments = [one for line in lines for one in pipeline.prepare(line, pair).network_segments]
+    return sum(len(one.source_ids) for one in segments) / len(lines)
+
+
+def table(rows: Sequence[Row], tokens_a_line: float) -> str:
+    """The rows as Markdown, each worker against `--engine local` with as many threads."""
+    lines = [
+        "| way | workers | threads | lines/s | a worker | tokens/s a worker | of `local` |",
+        "|:--|--:|--:|--:|--:|--:|--:|",
+    ]
+    local = {row.way.num_threads: row.per_worker for row in rows if row.way.name == "local"}
+    for row in rows:
+        way = row.way
+        base = local.get(way.num_threads)
+        share = f"{row.per_worker / base:.2f}" if base else ""
+        cells = [way.name, way.num_workers, way.num_threads, f"{row.lines_per_second:.1f}"]
+        cells += [f"{row.per_worker:.1f}", f"{row.per_worker * tokens_a_line:.0f}", share]
+        lines.append("| " + " | ".join(map(str, cells)) + " |")
+    return "\n".join(lines)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print the table, write the results."""
+    names = sorted({way.name for way in WAYS})
     parser = argparse.ArgumentParser(description="bulk jobs against lines")
     parser.add_argument("--short", type=int, default=4_000, help="lines of the short file")
     parser.add_argument("--long", type=int, default=40_000, help="lines of the long file")
+    parser.add_argument("--rounds", type=int, default=1, help="of all ways, in turns")
+    parser.add_argument("--ways", nargs="+", choices=names, default=names, metavar="WAY")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], help="ways with so many")
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
     options = parser.parse_args(arguments)
-    rows = []
-    print("| way | workers | threads of each | lines/s | lines/s and worker |")
-    print("|:--|--:|--:|--:|--:|")
-    with tempfile.TemporaryDirectory() as folder:
-        for row in measured(WAYS, (options.short, options.long), Path(folder)):
-            rows.append(row)
-            cells = [row.way.name, row.way.num_workers, row.way.num_threads]
-            cells += [f"{row.lines_per_second:.1f}", f"{row.per_worker:.1f}"]
-            print("| " + " | ".join(map(str, cells)) + " |", flush=True)
+    ways = [one for one in WAYS if one.name in options.ways and one.num_threads in options.threads]
+    sizes = (options.short, options.long)
+    tokens = _tokens_a_line()
+    with tempfile.TemporaryDirectory() as folder, _cluster(ways) as address:
+        rows = measured(ways, sizes, Path(folder), rounds=options.rounds, address=address)
+    print(table(rows, tokens))
     now = datetime.now(UTC)
     report = {
         "command": describe_command("benchmarks.bulk", sys.argv[1:]),
@@ -129,11 +232,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "machine": describe_machine(),
         "checkpoint": "en-de-small",
         "block_rows": _BLOCK_ROWS,
-        "lines": [options.short, options.long],
-        "rows": [asdict(row) | {"lines_per_second_and_worker": row.per_worker} for row in rows],
+        "lines": sizes,
+        "source_tokens_a_line": round(tokens, 2),
+        "rows": [
+            asdict(row)
+            | {
+                "lines_per_second": row.lines_per_second,
+                "lines_per_second_and_worker": row.per_worker,
+                "tokens_per_second_and_worker": row.per_worker * tokens,
+            }
+            for row in rows
+        ],
     }
+    options.results.mkdir(parents=True, exist_ok=True)
     path = options.results / f"bulk-{now:%Y%m%d-%H%M%S}.json"
     path.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    print(path)
     return 0
 
 

@@ -3,10 +3,10 @@
 Measures what a decoding step costs by its rows, of a bundled small network and of one of base size,
 with one and two threads, and with the instructions of an older processor. Runs a server with one
 engine of one thread: one client and many that wait, then requests that come at times that chance
-decides, at several shares of what it can do. Simulates exactly these arrivals with the measured
-times and compares. Runs a server with two fronts, for what a request takes of the process that
-owns them. Then tells, by price of a core hour, what rates need. Writes
-benchmarks/results/capacity-<time>.json. Leaves with 1 if a request failed. About six minutes on a
+decides, seldom and at several shares of what it can do. Simulates exactly these arrivals with the
+measured times and compares. Runs a server with two fronts, for what a request takes of the process
+that owns them. Then tells, by price of a core hour, what rates need. Writes
+benchmarks/results/capacity-<time>.json. Leaves with 1 if a request failed. About seven minutes on a
 quiet machine; Linux.
 """
 
@@ -21,7 +21,9 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from random import Random
 
+from benchmarks.capacity.calibration import COLD_SECONDS, SELDOM_SHARE, Load, calibrated
 from benchmarks.capacity.classes import measure_all_steps
 from benchmarks.capacity.load import (
     Level,
@@ -45,10 +47,6 @@ NUM_TEXTS = 1000
 NUM_CLIENTS = 64
 FULL_CLIENTS = 32
 """Sentences that keep an engine full: 128 rows at a beam of 4."""
-_FRONT_WAKES = 2
-"""Of a request that is alone: by its client, and by the engine's answer."""
-_WAKES = 4
-"""Of all processes: the engine's, and the client's, as well."""
 NUM_BYTES = 1200
 """Of a request of a sentence and its answer, with their heads and those of TCP."""
 _Row = dict[str, object]
@@ -72,7 +70,7 @@ def parse_arguments() -> argparse.Namespace:
 async def load_one_front(
     port: int, server: int, texts: Sequence[str], arguments: argparse.Namespace
 ) -> tuple[Level, Level, list[tuple[list[float], Level]], dict[str, float]]:
-    """One client and many that wait; arrivals and levels at shares of that; memory by kind."""
+    """One client and many that wait; arrivals and levels, seldom ones first; memory by kind."""
     processes = Processes(server)
     gc.freeze()  # what is there now is no garbage of the load's
     await waiting_clients(port, processes, texts, number=NUM_CLIENTS, seconds=3.0)
@@ -84,11 +82,14 @@ async def load_one_front(
     )
     print(alone, full, sep="\n", flush=True)
     levels = []
-    for place, share in enumerate(arguments.shares):
-        rate = share * full.requests_per_second
-        times = arrival_times(rate, arguments.open_seconds, seed=place + 1)
-        level, sent = await arriving_requests(port, processes, texts, times)
-        levels.append((sent, level))
+    seldom = (SELDOM_SHARE, arguments.closed_seconds)
+    others = [(share, arguments.open_seconds) for share in arguments.shares]
+    for place, (share, seconds) in enumerate([seldom, *others]):
+        times = arrival_times(share * full.requests_per_second, seconds, seed=place + 1)
+        random = Random(len(times))
+        asked = [(one, random.randrange(len(texts))) for one in times]
+        level, sent = await arriving_requests(port, processes, asked, texts)
+        levels.append(([one.seconds for one in sent], level))
         print(share, level, flush=True)
     return alone, full, levels, {kind: processes.own_mib(kind) for kind in ("engine", "front")}
 
@@ -102,39 +103,31 @@ async def load_two_fronts(port: int, server: int, texts: Sequence[str], seconds:
     return await waiting_clients(port, processes, texts, number=NUM_CLIENTS, seconds=seconds)
 
 
-def calibrated(times: StepTimes, alone: Level, full: Level, *, num_cores: int) -> Plan:
-    """The plan of that server, with what a request takes beside steps by the two ends of its load.
+def plan_of(
+    times: StepTimes,
+    alone: Level,
+    full: Level,
+    *,
+    seldom: tuple[Sequence[float], Level],
+    num_cores: int,
+) -> Plan:
+    """The plan of that server, by one client, by many, and by requests that come seldom."""
+    arrivals, low = seldom
 
-    Under many clients everything is always awake, and what is done once a step is shared by many
-    sentences; one client alone wakes everybody again and again, and has each step to itself. What
-    lies between is left to the simulation.
-    """
-    plan = Plan(
-        num_replicas=1,
-        num_clients=NUM_CLIENTS,
-        front_seconds=full.front_ms / 1000,
-        client_seconds=full.client_ms / 1000,
-        wake_seconds=max(0.0, alone.front_ms - full.front_ms) / 1000 / _FRONT_WAKES,
-        client_wake_seconds=max(0.0, alone.client_ms - full.client_ms) / 1000,
-        num_cores=num_cores,
+    def clients(number: int) -> Load:
+        return lambda plan: simulate(replace(plan, num_clients=number), times)
+
+    return calibrated(
+        Plan(
+            num_replicas=1,
+            num_clients=NUM_CLIENTS,
+            num_cores=num_cores,
+            cold_seconds=COLD_SECONDS,
+        ),
+        low=(low, lambda plan: simulate(plan, times, arrivals=arrivals)),
+        full=(full, clients(NUM_CLIENTS)),
+        alone=(alone, clients(1)),
     )
-    at_full, by_one = simulate(plan, times), simulate(replace(plan, num_clients=1), times)
-    missing_full = full.engine_ms / 1000 - _engine_seconds_a_request(at_full)
-    missing_alone = alone.engine_ms / 1000 - _engine_seconds_a_request(by_one)
-    turns = by_one.turns_a_request - at_full.turns_a_request
-    turn_seconds = max(0.0, (missing_alone - missing_full) / turns)
-    plan = replace(
-        plan,
-        turn_seconds=turn_seconds,
-        segment_seconds=max(0.0, missing_full - at_full.turns_a_request * turn_seconds),
-    )
-    by_one = simulate(replace(plan, num_clients=1), times)
-    late = alone.p50_ms / 1000 - by_one.p50_seconds
-    return replace(plan, delay_seconds=max(0.0, late) / _WAKES)
-
-
-def _engine_seconds_a_request(outcome: Outcome) -> float:
-    return outcome.replica_shares[0] / outcome.requests_per_second
 
 
 def compared(measured: Level, simulated: Outcome) -> _Row:
@@ -178,7 +171,8 @@ class Measured:
         times: Of steps, by class; those of the server that was loaded first.
         alone: Of a server with one front, with one client.
         full: As much as it can do.
-        levels: Of the same server: when requests were sent, and what came of them.
+        levels: Of the same server: when requests were sent, and what came of them; seldom ones
+            first.
         memory: Of its processes, MiB by kind.
         two: Of a server with two fronts, as much as it can do.
         shared_mib: Weights that engines share, by size.
@@ -270,7 +264,13 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="capacity-") as name:
         found = measure(arguments, Path(name))
     served_times = next(iter(found.times.values()))
-    plan = calibrated(served_times, found.alone, found.full, num_cores=usable_cores())
+    plan = plan_of(
+        served_times,
+        found.alone,
+        found.full,
+        seldom=found.levels[0],
+        num_cores=usable_cores(),
+    )
     checks = [
         compared(level, simulate(replace(plan, num_clients=number), served_times))
         for level, number in ((found.alone, 1), (found.full, NUM_CLIENTS))
@@ -299,7 +299,7 @@ def main() -> int:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     loads = ["1 client", f"{NUM_CLIENTS} clients that wait"]
-    loads += [f"{share:.0%} of that, by chance" for share in arguments.shares]
+    loads += [f"{share:.0%} of that, by chance" for share in (SELDOM_SHARE, *arguments.shares)]
     print(check_table(loads, checks))
     print(path)
     if found.num_errors:

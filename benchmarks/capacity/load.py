@@ -103,6 +103,21 @@ class Processes:
         return float(sum(sizes) / max(len(sizes), 1) / _MIB)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """A request at a time.
+
+    Attributes:
+        seconds: When it was sent, from the first one's time.
+        text: Its place among the texts.
+        latency_seconds: Until its answer, well or not.
+    """
+
+    seconds: float
+    text: int
+    latency_seconds: float
+
+
 async def waiting_clients(
     port: int, processes: Processes, texts: Sequence[str], *, number: int, seconds: float
 ) -> Level:
@@ -115,32 +130,41 @@ async def waiting_clients(
 
 
 async def arriving_requests(
-    port: int, processes: Processes, texts: Sequence[str], times: Sequence[float]
-) -> tuple[Level, list[float]]:
+    port: int, processes: Processes, asked: Sequence[tuple[float, int]], texts: Sequence[str]
+) -> tuple[Level, list[Sent]]:
     """Requests at given times, on as many connections as that takes; and when each was sent.
 
     A generator in Python sends late: its timers are a millisecond coarse, and it shares cores with
     what it measures. Latency counts from when a request was sent; how late that was is told beside
     it, and what is simulated has the requests come when they were sent.
+
+    Args:
+        port: Of the server.
+        processes: Its processes.
+        asked: When, ascending, and which text.
+        texts: Of these.
     """
-    traffic, random, idle = Traffic(), Random(len(times)), list[Client]()
-    sent: list[float] = []
+    traffic, idle = Traffic(), list[Client]()
+    done: list[Sent | None] = [None] * len(asked)
     before = processes.seconds()
     started = time.perf_counter()
 
-    async def send() -> None:
-        sent.append(time.perf_counter() - started)
+    async def send(place: int, text: int) -> None:
+        seconds = time.perf_counter() - started
         client = idle.pop() if idle else Client(port)
-        traffic.replies.append(await client.translate(random.choice(texts)))
+        reply = await client.translate(texts[text])
+        traffic.replies.append(reply)
+        done[place] = Sent(seconds=seconds, text=text, latency_seconds=reply.seconds)
         idle.append(client)
 
     async with asyncio.TaskGroup() as group:
-        for one in times:
-            await asyncio.sleep(max(0.0, started + one - time.perf_counter()))
-            group.create_task(send())
+        for place, (due, text) in enumerate(asked):
+            await asyncio.sleep(max(0.0, started + due - time.perf_counter()))
+            group.create_task(send(place, text))
         traffic.ended = time.perf_counter()
         traffic.wall_seconds = traffic.ended - started
-    late = [is_sent - due for is_sent, due in zip(sent, times, strict=True)]
+    sent = sorted((one for one in done if one is not None), key=lambda one: one.seconds)
+    late = [one.seconds - due for one, (due, _) in zip(sent, asked, strict=True)]
     level = _level(traffic, before, processes.seconds(), late)
     for client in idle:
         client.close()

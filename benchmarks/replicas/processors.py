@@ -2,11 +2,13 @@
 
 Owns time, which is what its events say, and how processes share cores: each does one thing after
 the other, and where more of them want to run than there are cores, all run slower alike. A process
-that had nothing to do wakes late, and waking costs it processor time. What processes do is
+that had nothing to do wakes late, and waking costs it processor time: all of both if it has slept
+for long, as its caches are others' by then and its core sleeps too. What processes do is
 `benchmarks.replicas.simulation`.
 """
 
 import heapq
+import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -105,7 +107,9 @@ class Process:
         cores: Where.
         wake_seconds: What waking costs it, of processor time.
         delay_seconds: How late it wakes.
+        cold_seconds: Sleep after which it pays all of that; after less it pays its part.
         busy_seconds: Processor time that it had.
+        num_wakes: How often it woke, each counted by the part of the price that it paid.
         is_awake: It does something, or is about to.
     """
 
@@ -113,8 +117,11 @@ class Process:
     cores: Cores
     wake_seconds: float = 0.0
     delay_seconds: float = 0.0
+    cold_seconds: float = 0.0
     busy_seconds: float = 0.0
+    num_wakes: float = 0.0
     is_awake: bool = False
+    _slept_since: float = -math.inf
     _waiting: deque[tuple[float, Happen]] = field(default_factory=deque)
 
     def do(self, seconds: float, on_done: Happen) -> None:
@@ -122,13 +129,17 @@ class Process:
         self._waiting.append((seconds, on_done))
         if not self.is_awake:
             self.is_awake = True
+            slept = self.timeline.now - self._slept_since
+            price = min(1.0, slept / self.cold_seconds) if self.cold_seconds else 1.0
+            self.num_wakes += price
             self.timeline.at(
-                self.timeline.now + self.delay_seconds, lambda: self._next(self.wake_seconds)
+                self.timeline.now + price * self.delay_seconds,
+                lambda: self._next(price * self.wake_seconds),
             )
 
     def _next(self, more_seconds: float = 0.0) -> None:
         if not self._waiting:
-            self.is_awake = False
+            self.is_awake, self._slept_since = False, self.timeline.now
             return
         seconds, on_done = self._waiting.popleft()
         seconds += more_seconds

@@ -1,23 +1,22 @@
 """Discrete-event simulation of clients, fronts and N replicas, fed with measured times.
 
 Owns the model: clients that send and read, fronts that each do a request's two halves one at a
-time, an owner that all of them ask, and replicas that each admit what waits and step all their rows
-at once, as the engine does. Requests come from clients that wait for their answers, or at given
-times whoever waits. Who gets a sentence is decided by the server's own function. How processes
-share cores, and what waking costs, is `benchmarks.replicas.processors`.
+time, an owner that all of them ask, and engines (`benchmarks.replicas.engine`). Requests come from
+clients that wait for their answers, or at given times whoever waits, of a sentence that is drawn or
+of those that they had. Which engine gets a sentence is decided by the server's own function. How
+processes share cores, and what waking costs, is `benchmarks.replicas.processors`.
 """
 
 import statistics
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
 
+from benchmarks.replicas.engine import SimulatedEngine, TurnCosts
 from benchmarks.replicas.processors import Cores, Process, Timeline
 from benchmarks.replicas.steps import BEAM_SIZE, Sentence, StepTimes
-from service.engine.client.pool.choice import Load, choose
-from service.priority import work_of
+from service.engine.client.pool.choice import choose
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +37,9 @@ class Plan:
             together.
         wake_seconds: What waking from idleness takes of a front or of the owner.
         client_wake_seconds: Of the clients' process.
+        engine_wake_seconds: Of an engine.
         delay_seconds: From an event to the process that waited for it.
+        cold_seconds: Sleep after which a process pays all of waking and of this delay; 0: any.
         num_cores: Of the machine; 0: each process has one of its own.
         fill_rows: As of the server.
         max_rows: Rows that run at once in a replica.
@@ -55,7 +56,9 @@ class Plan:
     client_seconds: float = 0.0
     wake_seconds: float = 0.0
     client_wake_seconds: float = 0.0
+    engine_wake_seconds: float = 0.0
     delay_seconds: float = 0.0
+    cold_seconds: float = 0.0
     num_cores: int = 0
     fill_rows: int = 0
     max_rows: int = 128
@@ -73,7 +76,14 @@ class Outcome:
         front_share: Of the time, what a front was at work.
         owner_share: Of the time, what the owner was.
         replica_shares: Of the time, what each replica was at work.
+        seconds: From the first request to the last answer.
+        num_requests: All of them.
+        segments_a_request: Sentences.
         turns_a_request: Steps of engines, whatever their rows.
+        front_wakes_a_request: How often fronts woke.
+        client_wakes_a_request: How often the clients' process did.
+        engine_wakes_a_request: How often engines did.
+        latencies: Of each request, in the order in which they came.
     """
 
     requests_per_second: float
@@ -83,28 +93,14 @@ class Outcome:
     front_share: float
     replica_shares: tuple[float, ...]
     owner_share: float = 0.0
+    seconds: float = 0.0
+    num_requests: int = 0
+    segments_a_request: float = 1.0
     turns_a_request: float = 0.0
-
-
-@dataclass(slots=True, kw_only=True)
-class _Asked:
-    """A sentence in a replica."""
-
-    sentence: Sentence
-    num_left: int
-    on_done: Callable[[], None]
-
-
-@dataclass(slots=True, kw_only=True)
-class _Replica:
-    """What one has to do, and has done."""
-
-    process: Process
-    waiting: deque[_Asked] = field(default_factory=deque)
-    running: list[_Asked] = field(default_factory=list)
-    load: Load = field(default_factory=Load)
-    num_steps: int = 0
-    num_row_steps: int = 0
+    front_wakes_a_request: float = 0.0
+    client_wakes_a_request: float = 0.0
+    engine_wakes_a_request: float = 0.0
+    latencies: tuple[float, ...] = field(default=(), repr=False)
 
 
 class Simulation:
@@ -115,13 +111,21 @@ class Simulation:
         times: What everything takes.
         random: Chooses the sentences.
         arrivals: When requests come, ascending; none: clients of the plan ask one after the other.
+        asked: Sentences of each arrival, or of the requests that clients draw from; none: each
+            request is one sentence that is drawn.
     """
 
     def __init__(
-        self, plan: Plan, times: StepTimes, random: Random, arrivals: Sequence[float] = ()
+        self,
+        plan: Plan,
+        times: StepTimes,
+        random: Random,
+        arrivals: Sequence[float] = (),
+        asked: Sequence[Sequence[Sentence]] = (),
     ) -> None:
         self._plan = plan
         self._arrivals = arrivals
+        self._asked = asked
         self._times = times
         self._random = random
         self._time = Timeline()
@@ -130,82 +134,91 @@ class Simulation:
             timeline=self._time,
             cores=Cores(self._time, plan.num_cores),
             delay_seconds=plan.delay_seconds,
+            cold_seconds=plan.cold_seconds,
         )
-        self._replicas = [_Replica(process=new()) for _ in range(plan.num_replicas)]
+        costs = TurnCosts(
+            times=times, segment_seconds=plan.segment_seconds, turn_seconds=plan.turn_seconds
+        )
+        self._replicas = [
+            SimulatedEngine(
+                process=new(wake_seconds=plan.engine_wake_seconds),
+                costs=costs,
+                max_rows=plan.max_rows,
+            )
+            for _ in range(plan.num_replicas)
+        ]
         self._fronts = [new(wake_seconds=plan.wake_seconds) for _ in range(plan.num_fronts)]
         self._owner = new(wake_seconds=plan.wake_seconds)
         self._clients = new(wake_seconds=plan.client_wake_seconds)
-        self._num_asked = 0
+        self._num_asked = self._num_segments = 0
         self._answers: list[tuple[float, float]] = []  # when, and how long it took
+        self._latencies: dict[int, float] = {}  # of each request, by its number
 
     def run(self) -> Outcome:
         """Simulate until all requests are answered."""
-        for seconds in self._arrivals:
-            self._time.at(seconds, self._ask)
+        for place, seconds in enumerate(self._arrivals):
+            own = self._asked[place] if self._asked else ()
+            self._time.at(seconds, partial(self._ask, own))
         for _ in range(0 if self._arrivals else self._plan.num_clients):
             self._ask()
         self._time.run()
         return self._outcome()
 
-    def _ask(self) -> None:
-        if not self._arrivals and self._num_asked == self._plan.num_requests:
+    def _ask(self, sentences: Sequence[Sentence] = ()) -> None:
+        plan = self._plan
+        if not self._arrivals and self._num_asked == plan.num_requests:
             return
-        front = self._fronts[self._num_asked % self._plan.num_fronts]
+        number = self._num_asked
+        front = self._fronts[number % plan.num_fronts]
         self._num_asked += 1
-        sentence, began = self._random.choice(self._times.sentences), self._time.now
-        there: list[tuple[Process, float]] = [(self._clients, self._plan.client_seconds / 2)]
-        there.append((front, self._plan.front_seconds / 2))
-        if self._plan.owner_seconds:
-            there.append((self._owner, self._plan.owner_seconds / 2))
+        sentences = sentences or self._drawn()
+        there: list[tuple[Process, float]] = [(self._clients, plan.client_seconds / 2)]
+        there.append((front, plan.front_seconds / 2))
+        if plan.owner_seconds:
+            there.append((self._owner, plan.owner_seconds / 2))
+        num_left, began = len(sentences), self._time.now
 
         def answered() -> None:
+            self._latencies[number] = self._time.now - began
             self._answers.append((self._time.now, self._time.now - began))
             if not self._arrivals:
                 self._ask()
 
-        def back() -> None:
-            _one_after_another([*reversed(there)], answered)
+        def one_done() -> None:
+            nonlocal num_left
+            num_left -= 1
+            if not num_left:
+                _one_after_another([*reversed(there)], answered)
 
-        _one_after_another(there, lambda: self._submit(sentence, back))
+        def begin() -> None:
+            nonlocal began
+            began = self._time.now
+            _one_after_another(there, lambda: self._submit(number, sentences, one_done))
 
-    def _submit(self, sentence: Sentence, on_done: Callable[[], None]) -> None:
-        loads = [replica.load for replica in self._replicas]
-        place = choose(loads, num_rows=BEAM_SIZE, fill_rows=self._plan.fill_rows)
-        assert place is not None
-        replica = self._replicas[place]
-        replica.waiting.append(
-            _Asked(sentence=sentence, num_left=sentence.num_steps, on_done=on_done)
-        )
-        replica.load = replica.load.with_segment(num_rows=BEAM_SIZE, num_row_steps=_work(sentence))
-        if not replica.process.is_awake:
-            replica.process.do(0.0, lambda: self._turn(replica))
+        if self._arrivals:
+            self._clients.do(0.0, begin)  # it is awake before anything is sent
+        else:
+            begin()
 
-    def _turn(self, replica: _Replica) -> None:
-        """Admit what there is room for, and step; what ends is told when the step is over."""
-        seconds = 0.0
-        while replica.waiting and (len(replica.running) + 1) * BEAM_SIZE <= self._plan.max_rows:
-            replica.running.append(replica.waiting.popleft())
-            seconds += self._times.encode_seconds + self._plan.segment_seconds
-        num_rows = len(replica.running) * BEAM_SIZE
-        if not num_rows:
-            return
-        seconds += self._times.step(num_rows) + self._plan.turn_seconds
-        replica.num_steps += 1
-        replica.num_row_steps += num_rows
-        replica.process.do(seconds, lambda: self._stepped(replica))
+    def _drawn(self) -> tuple[Sentence, ...]:
+        """A request of the clients': any sentence, or any of the requests that are given."""
+        if self._asked:
+            return tuple(self._random.choice(self._asked))
+        return (self._random.choice(self._times.sentences),)
 
-    def _stepped(self, replica: _Replica) -> None:
-        for one in replica.running:
-            one.num_left -= 1
-        done = [one for one in replica.running if not one.num_left]
-        replica.running = [one for one in replica.running if one.num_left]
-        for one in done:
-            replica.load = Load(
-                num_rows=replica.load.num_rows - BEAM_SIZE,
-                num_row_steps=replica.load.num_row_steps - _work(one.sentence),
+    def _submit(
+        self, number: int, sentences: Sequence[Sentence], on_done: Callable[[], None]
+    ) -> None:
+        """Hand the sentences of a request to engines, as the front does."""
+        request_work = BEAM_SIZE * sum(one.num_source_tokens for one in sentences)
+        for sentence in sentences:
+            self._num_segments += 1
+            loads = [replica.load for replica in self._replicas]
+            place = choose(loads, num_rows=BEAM_SIZE, fill_rows=self._plan.fill_rows)
+            assert place is not None
+            self._replicas[place].accept(
+                sentence, request=number, request_work=request_work, on_done=on_done
             )
-            one.on_done()
-        self._turn(replica)
 
     def _outcome(self) -> Outcome:
         num_left_out = len(self._answers) // 10
@@ -223,7 +236,15 @@ class Simulation:
             / (self._plan.num_fronts * ended),
             owner_share=self._owner.busy_seconds / ended,
             replica_shares=tuple(one.process.busy_seconds / ended for one in self._replicas),
+            seconds=ended,
+            num_requests=len(self._answers),
+            segments_a_request=self._num_segments / len(self._answers),
             turns_a_request=steps / len(self._answers),
+            front_wakes_a_request=sum(one.num_wakes for one in self._fronts) / len(self._answers),
+            client_wakes_a_request=self._clients.num_wakes / len(self._answers),
+            engine_wakes_a_request=sum(one.process.num_wakes for one in self._replicas)
+            / len(self._answers),
+            latencies=tuple(self._latencies[number] for number in range(len(self._latencies))),
         )
 
 
@@ -235,16 +256,17 @@ def _one_after_another(steps: Sequence[tuple[Process, float]], on_done: Callable
 
 
 def simulate(
-    plan: Plan, times: StepTimes, *, seed: int = 1, arrivals: Sequence[float] = ()
+    plan: Plan,
+    times: StepTimes,
+    *,
+    seed: int = 1,
+    arrivals: Sequence[float] = (),
+    asked: Sequence[Sequence[Sentence]] = (),
 ) -> Outcome:
     """What comes of a plan, with clients that wait or with requests that come at given times."""
-    return Simulation(plan, times, Random(seed), arrivals).run()
+    return Simulation(plan, times, Random(seed), arrivals, asked).run()
 
 
 def knee(outcomes: Sequence[tuple[int, Outcome]], *, share: float = 0.95) -> int | None:
     """The first number of replicas at which the front is busy for this share of the time."""
     return next((number for number, one in outcomes if one.front_share >= share), None)
-
-
-def _work(sentence: Sentence) -> int:
-    return work_of((sentence.num_source_tokens,), beam_size=BEAM_SIZE)

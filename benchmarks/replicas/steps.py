@@ -11,11 +11,13 @@ from dataclasses import asdict, dataclass
 from itertools import cycle, pairwise
 from pathlib import Path
 
-from model.config import SearchConfig
+from model.config import LengthLimits, SearchConfig
 from model.decode.footprint import session_limits
 from model.decode.session import DecodingSession
 from model.loading import load_for_decoding
 from model.request import DecodeRequest
+from model.text.drafts.segments import Segment
+from model.text.languages.tags import LanguagePair
 from model.text.pipeline import TextPipeline, segment_cap
 
 BEAM_SIZE = 4
@@ -84,6 +86,41 @@ class StepTimes:
         )
 
 
+def sentences_of(checkpoint: Path, texts: Sequence[str]) -> list[tuple[Sentence, ...]]:
+    """Of each text its sentences, with the steps that each takes, as a first search has it."""
+    runnable = load_for_decoding(checkpoint, num_threads=1)
+    manifest = runnable.manifest
+    pipeline, pair = TextPipeline(runnable.tokenizer, manifest.limits), manifest.pairs[0]
+    session = DecodingSession(
+        runnable.network,
+        tokens=manifest.tokens,
+        limits=session_limits(manifest, max_rows=128, max_slots=32),
+    )
+    found: dict[tuple[int, ...], Sentence] = {}
+
+    def searched(segment: Segment) -> Sentence:
+        ids = tuple(segment.source_ids)
+        if ids not in found:
+            session.admit([_request(segment, pipeline, pair, manifest.limits)])
+            num_steps = 1
+            while not session.step():
+                num_steps += 1
+            found[ids] = Sentence(num_source_tokens=len(ids), num_steps=num_steps)
+        return found[ids]
+
+    return [tuple(map(searched, pipeline.prepare(text, pair).network_segments)) for text in texts]
+
+
+def _request(
+    segment: Segment, pipeline: TextPipeline, pair: LanguagePair, limits: LengthLimits
+) -> DecodeRequest:
+    return DecodeRequest(
+        source_ids=segment.source_ids,
+        prefix_ids=pipeline.prefix_ids(pair),
+        search=SearchConfig(beam_size=BEAM_SIZE, max_length=segment_cap(segment, limits)),
+    )
+
+
 def measure_steps(
     checkpoint: Path,
     texts: Sequence[str],
@@ -106,13 +143,7 @@ def measure_steps(
     pipeline = TextPipeline(runnable.tokenizer, manifest.limits)
     pair = manifest.pairs[0]
     requests = [
-        DecodeRequest(
-            source_ids=segment.source_ids,
-            prefix_ids=pipeline.prefix_ids(pair),
-            search=SearchConfig(
-                beam_size=BEAM_SIZE, max_length=segment_cap(segment, manifest.limits)
-            ),
-        )
+        _request(segment, pipeline, pair, manifest.limits)
         for text in texts
         for segment in pipeline.draft(text, pair).asked
     ]

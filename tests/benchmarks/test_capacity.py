@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from benchmarks.capacity.__main__ import (
     Measured,
-    calibrated,
     capacity_of,
     check_table,
     compared,
+    plan_of,
 )
 from benchmarks.capacity.load import Level, arrival_times
 from benchmarks.capacity.needs import Costs, needs
-from benchmarks.replicas.simulation import Plan, simulate
+from benchmarks.replicas.simulation import Outcome, Plan, simulate
 from benchmarks.replicas.steps import Sentence, StepTimes
 
 TIMES = StepTimes(  # rows cost what they cost alone; a sentence takes 20 ms of its engine
@@ -128,8 +128,20 @@ def _level(**others: float) -> Level:
     return Level(**(found | others))  # type: ignore[arg-type]
 
 
-def test_what_is_done_beside_steps_is_found_by_one_client_and_by_many():
-    """A server that is itself a simulation: from its two ends its parts are found again."""
+def _measured(plan: Plan, found: Outcome) -> Level:
+    """What would be measured of a server that is a simulation."""
+    each_ms = 1000 * found.seconds / found.num_requests
+    client_wakes = found.client_wakes_a_request * plan.client_wake_seconds
+    return _level(
+        engine_ms=found.replica_shares[0] * each_ms,
+        front_ms=found.front_share * each_ms,
+        client_ms=1000 * (plan.client_seconds + client_wakes),
+        p50_ms=1000 * found.p50_seconds,
+    )
+
+
+def test_what_is_done_beside_steps_is_found_by_the_ends_of_the_load():
+    """A server that is itself a simulation: from the ends of its load its parts are found again."""
     real = Plan(
         num_replicas=1,
         num_clients=64,
@@ -137,25 +149,26 @@ def test_what_is_done_beside_steps_is_found_by_one_client_and_by_many():
         client_seconds=0.001,
         wake_seconds=0.0005,
         client_wake_seconds=0.0004,
+        engine_wake_seconds=0.0008,
         turn_seconds=0.0003,
         segment_seconds=0.001,
         delay_seconds=0.0002,
+        cold_seconds=0.01,
         num_cores=2,
     )
-    levels = []
-    for number, front_ms, client_ms in ((1, 3.0, 1.4), (64, 2.0, 1.0)):
-        found = simulate(replace(real, num_clients=number), TIMES)
-        engine_ms = 1000 * found.replica_shares[0] / found.requests_per_second
-        levels.append(
-            _level(
-                engine_ms=engine_ms,
-                front_ms=front_ms,
-                client_ms=client_ms,
-                p50_ms=1000 * found.p50_seconds,
-            )
-        )
-    plan = calibrated(TIMES, *levels, num_cores=2)
-    for name in ("wake_seconds", "client_wake_seconds", "turn_seconds", "segment_seconds"):
+    alone, full = (
+        _measured(real, simulate(replace(real, num_clients=number), TIMES)) for number in (1, 64)
+    )
+    seldom = arrival_times(3, 200, seed=1)
+    low = _measured(real, simulate(real, TIMES, arrivals=seldom))
+    plan = plan_of(TIMES, alone, full, seldom=(seldom, low), num_cores=2)
+    for name in (
+        "wake_seconds",
+        "client_wake_seconds",
+        "engine_wake_seconds",
+        "turn_seconds",
+        "segment_seconds",
+    ):
         assert getattr(plan, name) == pytest.approx(getattr(real, name), rel=0.1), name
     assert plan.delay_seconds == pytest.approx(real.delay_seconds, rel=0.2)
     for rate in (10, 20, 30):

@@ -104,7 +104,7 @@ def _check_schema(schema: Any, name: str, columns: Columns) -> None:
         if names.count(column) > 1:
             raise DataError(f"{name}: has {names.count(column)} columns {shown(column)}")
         kind = schema.field(column).type
-        if not _is_text(kind):
+        if not is_text(kind):
             raise DataError(
                 f"{name}: column {shown(column)} is of type {kind}; what is translated is a string"
             )
@@ -115,7 +115,8 @@ def _check_schema(schema: Any, name: str, columns: Columns) -> None:
             )
 
 
-def _is_text(kind: Any) -> bool:
+def is_text(kind: Any) -> bool:
+    """Whether an Arrow type is one of strings."""
     types = _arrow().types
     if types.is_dictionary(kind):
         kind = kind.value_type
@@ -190,7 +191,7 @@ class _ParquetRows:
         self._table = table
         self._columns = columns
         self._compression = compression
-        found = [_cells(table.column(column)) for column in columns.names]
+        found = [cells_of_column(table.column(column)) for column in columns.names]
         self.cells: list[tuple[Cell, ...]] = list(zip(*found, strict=True))
 
     def write(self, stream: BinaryIO, found: Sequence[Sequence[str | None]]) -> None:
@@ -211,7 +212,7 @@ class _ParquetRows:
         )
 
 
-def _cells(column: Any) -> list[Cell]:
+def cells_of_column(column: Any) -> list[Cell]:
     """Each value as text, decoded here: pyarrow does not look whether strings are UTF-8."""
     arrow = _arrow()
     found: list[Cell] = []

@@ -1,17 +1,13 @@
 """Bulk jobs on a real Ray cluster of this machine, whose workers and drivers are killed."""
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import sysconfig
-import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
 import pytest
 
 from model.errors import BulkError
@@ -29,72 +25,19 @@ from support.bulk_jobs import (
     write_json_lines,
 )
 from support.forked import free_port
+from support.ray_cluster import QUIET, RunningCluster, begun_cluster
 from support.running_server import ROOT
 from support.tiny_checkpoint import EN_ZH, write_tiny_checkpoint
 
 pytestmark = [pytest.mark.ray, pytest.mark.timeout(300)]
 
-QUIET = {
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_AUTH_MODE": "disabled",  # no token in anybody's home: it listens on loopback alone
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-}
 NUM_ROWS = 60
 BLOCK_ROWS = 3
 
 
-@dataclass(frozen=True)
-class RunningCluster:
-    address: str
-    process: "subprocess.Popen[str]"
-
-    def workers(self) -> list[psutil.Process]:
-        """Processes that hold a network."""
-        found = []
-        for process in psutil.Process(self.process.pid).children(recursive=True):
-            try:
-                if "BulkWorker" in " ".join(process.cmdline()):
-                    found.append(process)
-            except psutil.Error:  # gone meanwhile
-                continue
-        return found
-
-
-def _begun(python: list[str], environment: dict[str, str]) -> Iterator[RunningCluster]:
-    folder = tempfile.mkdtemp(prefix="ray")  # names of sockets are short
-    port = free_port()
-    command = [
-        *python, "-m", "ray.scripts.scripts", "start", "--head", "--block", "--num-cpus=2",
-        f"--port={port}", "--node-ip-address=127.0.0.1", "--include-dashboard=false",
-        "--object-store-memory=80000000", f"--temp-dir={folder}", "--disable-usage-stats",
-    ]  # fmt: skip
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        env={**os.environ, **QUIET, **environment}, cwd=folder,
-    )  # fmt: skip
-    try:
-        assert process.stdout is not None
-        told = []
-        while line := process.stdout.readline():
-            told.append(line)
-            if "Ray runtime started" in line:
-                break
-        else:
-            pytest.fail("".join(told))
-        yield RunningCluster(f"127.0.0.1:{port}", process)
-    finally:
-        children = psutil.Process(process.pid).children(recursive=True)
-        process.terminate()
-        process.communicate(timeout=60)
-        for child in children:
-            if child.is_running():
-                child.kill()
-        shutil.rmtree(folder, ignore_errors=True)
-
-
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[RunningCluster]:
-    yield from _begun([sys.executable], {"PYTHONPATH": str(ROOT)})
+    yield from begun_cluster([sys.executable], {"PYTHONPATH": str(ROOT)})
 
 
 @pytest.fixture(scope="module")
@@ -255,7 +198,9 @@ def test_a_cluster_without_this_package_is_one_error(
 ) -> None:
     # The interpreter without `site`: it knows Ray by its path, and no editable installation.
     site = sysconfig.get_paths()["purelib"]
-    for other in _begun([sys.executable, "-S"], {"PYTHONPATH": site, "PYTHONNOUSERSITE": "1"}):
+    for other in begun_cluster(
+        [sys.executable, "-S"], {"PYTHONPATH": site, "PYTHONNOUSERSITE": "1"}
+    ):
         arguments = [*_arguments(source, tmp_path / "out", checkpoint), *_on(other)]
         command = [str(Path(sys.executable).with_name("dragoman")), "translate", *arguments]
         done = subprocess.run(

@@ -1,0 +1,139 @@
+"""The day that is simulated too: its shape, and what is compared, if a server is a simulation."""
+
+from dataclasses import asdict, replace
+
+import pytest
+
+from benchmarks.capacity.load import Level, Sent
+from benchmarks.replicas.simulation import Outcome, Plan, simulate
+from benchmarks.replicas.steps import Sentence, StepTimes
+from benchmarks.soak.predicted import Loads, compared, comparison_table, figures_of, plan_of
+from benchmarks.soak.shape import shaped_arrivals, shaped_texts
+
+TIMES = StepTimes(
+    num_threads=1,
+    step_seconds=((4, 0.0001), (128, 0.002)),
+    encode_seconds=0.0001,
+    sentences=(),
+)
+ONE, MANY = (
+    Sentence(num_source_tokens=9, num_steps=15),
+    Sentence(num_source_tokens=14, num_steps=25),
+)
+ASKED = [(ONE,), (MANY,), (ONE, MANY, ONE), (MANY,) * 8]
+REAL = Plan(
+    num_replicas=1,
+    num_cores=2,
+    front_seconds=0.0008,
+    client_seconds=0.0002,
+    wake_seconds=0.0002,
+    client_wake_seconds=0.0001,
+    engine_wake_seconds=0.0003,
+    turn_seconds=0.00003,
+    segment_seconds=0.0001,
+    delay_seconds=0.0001,
+    cold_seconds=0.01,
+)
+
+
+def _level(found: Outcome, client_ms: float) -> Level:
+    each_ms = 1000 * found.seconds / found.num_requests
+    return Level(
+        num_requests=found.num_requests,
+        num_errors=0,
+        requests_per_second=found.num_requests / found.seconds,
+        p50_ms=1000 * found.p50_seconds,
+        p99_ms=1000 * found.p99_seconds,
+        engine_ms=sum(found.replica_shares) * each_ms,
+        front_ms=found.front_share * each_ms,
+        owner_ms=0.0,
+        client_ms=client_ms,
+    )
+
+
+def _served(rate: float, seed: int) -> tuple[Level, list[Sent], Outcome]:
+    """What a server that is a simulation makes of arrivals."""
+    arrivals = shaped_arrivals(rate, 20, seed=seed)
+    texts = [place * 7 % len(ASKED) for place in range(len(arrivals))]
+    found = simulate(REAL, TIMES, arrivals=arrivals, asked=[ASKED[text] for text in texts])
+    sent = [
+        Sent(seconds=at, text=text, latency_seconds=took)
+        for at, text, took in zip(arrivals, texts, found.latencies, strict=True)
+    ]
+    client_ms = 1000 * (
+        REAL.client_seconds + found.client_wakes_a_request * REAL.client_wake_seconds
+    )
+    return _level(found, client_ms), sent, found
+
+
+def _loads() -> Loads:
+    alone, full = (
+        simulate(replace(REAL, num_clients=number), TIMES, asked=ASKED) for number in (1, 64)
+    )
+    seldom, seldom_sent, _ = _served(20, seed=1)
+    day, sent, found = _served(150, seed=2)
+    return Loads(
+        seldom=seldom,
+        seldom_sent=seldom_sent,
+        alone=_level(alone, 1000 * REAL.client_seconds),
+        full=_level(full, 1000 * REAL.client_seconds),
+        day=day,
+        sent=sent,
+        steps=(1000.0, 1000 * found.mean_rows),
+        step_seconds=0.5,
+    )
+
+
+def test_a_server_that_is_a_simulation_is_predicted_as_it_is() -> None:
+    loads = _loads()
+    plan = plan_of(loads, TIMES, ASKED, num_clients=64)
+    found = simulate(
+        plan,
+        TIMES,
+        arrivals=[one.seconds for one in loads.sent],
+        asked=[ASKED[one.text] for one in loads.sent],
+    )
+    factors = compared(loads, found)["factors"]
+    assert isinstance(factors, dict)
+    assert factors == pytest.approx(dict.fromkeys(factors, 1.0), rel=0.1)
+
+
+def test_the_comparison_has_every_figure_and_the_parts_of_the_day() -> None:
+    loads = _loads()
+    found = simulate(
+        REAL,
+        TIMES,
+        arrivals=[one.seconds for one in loads.sent],
+        asked=[ASKED[one.text] for one in loads.sent],
+    )
+    figures = compared(loads, found)
+    assert figures["simulated"] == asdict(figures_of(found))
+    parts = figures["parts"]
+    assert isinstance(parts, list)
+    assert all(part["p50_ms"] == part["simulated_p50_ms"] for part in parts)
+    assert max(parts, key=lambda part: part["requests_per_second"]) in parts[1:3]
+    lines = comparison_table(figures).splitlines()
+    assert len(lines) == 2 + 6 + 3 + 4
+    assert lines[2].startswith("| requests_per_second | ")
+
+
+def test_requests_are_sentences_and_paragraphs_always_the_same() -> None:
+    lines = [f"Line {number}." for number in range(50)]
+    texts = shaped_texts(lines, 1000, seed=1)
+    sizes = [text.count(".") for text in texts]
+    assert texts == shaped_texts(lines, 1000, seed=1)
+    assert sizes.count(1) == pytest.approx(700, rel=0.1)
+    assert max(sizes) == 12
+
+
+def test_a_day_goes_from_half_of_the_mean_to_one_and_a_half_and_has_bursts() -> None:
+    times = shaped_arrivals(100, 400, seed=1)
+    assert times == sorted(times) == shaped_arrivals(100, 400, seed=1)
+    counts = [sum(int(one) == second for one in times) for second in range(400)]
+    night, noon = counts[:40] + counts[-40:], counts[160:240]
+    assert sum(counts) / 400 == pytest.approx(100, rel=0.1)
+    assert sum(night) / 80 == pytest.approx(55, rel=0.15)
+    assert sum(noon) / 80 == pytest.approx(145, rel=0.15)
+    mean = sum(noon) / 80
+    variance = sum((one - mean) ** 2 for one in noon) / 80
+    assert variance > 4 * mean, "chance alone has the mean"
