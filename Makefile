@@ -21,8 +21,8 @@ install: $(INSTALLED) ## Make .venv with everything in it
 $(INSTALLED): pyproject.toml constraints.txt setup.py $(wildcard model/native/src/* model/native/src/simd/*)
 	@echo 'Setting up $(VENV): PyTorch, the dependencies, the compiled kernels. A few minutes, once.'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --no-deps --retries 1 --extra-index-url $(TORCH_INDEX) 'torch==$(TORCH_VERSION)'
 	$(BIN)/pip install --quiet --constraint constraints.txt pybind11 setuptools
+	$(BIN)/pip install --quiet --no-deps --retries 1 --extra-index-url $(TORCH_INDEX) 'torch==$(TORCH_VERSION)'
 	rm -f model/native/_kernels*.so
 	$(BIN)/pip install --quiet --constraint constraints.txt --no-build-isolation --editable '.[dev,bench,train]'
 	@touch $@
