@@ -52,7 +52,8 @@ async def _send(server: RunningServer, request: bytes) -> asyncio.StreamWriter:
 
 
 def _raw_request(texts: list[str]) -> bytes:
-    body = json.dumps({"texts": texts, "target": "zh-Hans", "beam_size": 4}).encode()
+    """A request whose sentences take all rows, each alone."""
+    body = json.dumps({"texts": texts, "target": "zh-Hans", "beam_size": 16}).encode()
     head = "POST /v1/translate HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n"
     return f"{head}content-length: {len(body)}\r\n\r\n".encode() + body
 
@@ -61,7 +62,8 @@ def test_200_clients_that_disconnect_leave_nothing_behind(slow_server: RunningSe
     before = slow_server.metrics()
 
     async def scenario() -> None:
-        writers = [await _send(slow_server, _raw_request(TEXTS)) for _ in range(200)]
+        request = _raw_request(TEXTS)
+        writers = await asyncio.gather(*(_send(slow_server, request) for _ in range(200)))
         arrived = before["dragoman_received_segments_total"] + 200 * len(TEXTS)
         while slow_server.metrics()["dragoman_received_segments_total"] < arrived:  # noqa: ASYNC110
             await asyncio.sleep(POLL_SECONDS)

@@ -98,7 +98,7 @@ def test_the_first_request_loads_and_the_least_recently_used_leaves_with_its_mem
 
 def test_requests_for_others_go_on_meanwhile_and_a_wait_has_an_end(folder: Path, size: int) -> None:
     async def scenario() -> None:
-        served = Served(folder, memory_budget=2 * size, pinned=("both",), load_seconds=0.05)
+        served = Served(folder, memory_budget=2 * size, pinned=("both",), load_seconds=0.001)
         async with served.client() as client:
             waiting = asyncio.create_task(_by(client, "small"))
             assert (await _by(client, "both")).status_code == 200
