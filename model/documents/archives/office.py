@@ -137,7 +137,7 @@ def _column_names(
 ) -> frozenset[str]:
     """Names of columns of all tables in a workbook."""
     return frozenset(
-        event.attributes.get("name", "")
+        _CODE.sub(_meant, event.attributes.get("name", ""))
         for name in tables
         for event in xml_events(archive.text(name).text, kind, limits)
         if event.kind == "start" and event.local_name == "tableColumn"

@@ -41,7 +41,10 @@ _BORDERS = frozenset(
 _SKIPPED = frozenset(
     {"text:tracked-changes", "table:tracked-changes", "text:note-citation", "office:scripts"}
 )
-_NOTE = "text:note"
+# What is anchored in a sentence and is no part of it. Elements of other programs hold words of the
+# sentence itself, as content controls (loext:) do.
+_ASIDES = frozenset({"text:note", "office:annotation"})
+_ASIDE_PREFIXES = ("draw:", "dr3d:", "math:", "table:", "form:", "presentation:", "chart:", "svg:")
 _CELLS = frozenset({"table:table-cell", "table:covered-table-cell"})
 _FORMULA, _STRING = "table:formula", "office:string-value"
 _VALUES = (_FORMULA, _STRING)
@@ -153,6 +156,6 @@ def _role(name: str, *, is_inside: bool) -> Role:
         return "border"
     if name in _INLINE:
         return "inline"
-    if name == _NOTE or not name.startswith("text:"):
+    if name in _ASIDES or name.startswith(_ASIDE_PREFIXES):
         return "aside"
-    return "word"
+    return "word" if name.startswith("text:") else "inline"

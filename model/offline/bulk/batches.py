@@ -97,7 +97,8 @@ def _cell(value: object) -> Cell:
     """A value as text; a NaN is what pandas and NumPy have for null."""
     if isinstance(value, str):
         return str(value)
-    return NULL if value is None or value != value else NOT_TEXT  # noqa: PLR0124  # NaN alone
+    is_nan = isinstance(value, float | np.floating) and bool(np.isnan(value))
+    return NULL if value is None or is_nan else NOT_TEXT
 
 
 def _no_text(name: str, kind: object) -> DataError:

@@ -31,7 +31,8 @@ class RunConfig:
         max_minutes: The run ends after so many minutes of training; 0 means no such limit.
         time: What these minutes are of. "processor" counts the processor time of a worker on a
             CPU: a run that waits for a core, or is stopped for a while, learns as much as one
-            that has it for itself.
+            that has it for itself. The minutes between saves, and the time that is said to be
+            left, are then the processor's, too.
         batch_tokens: Limit of a batch's padded tokens, on either side.
         update_freq: Batches per update; their gradients add up to the large batch's exactly.
         precision: "bfloat16" runs matrix products under autocast.

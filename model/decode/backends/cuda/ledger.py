@@ -350,13 +350,12 @@ class Ledger:
         return nodes[::-1].T, counts
 
     def written(self, slot_id: int) -> list[int]:
-        """Tokens behind the prefix that lead to the first row of a sentence, as far as was read."""
-        slots = np.array([self._slots[slot_id]], dtype=np.int64)
-        positions = self._num_read - self._starts[slots]
-        if positions[0] < self._searches.prefix_lengths[slots[0]]:
-            return []
-        nodes, _ = self._paths(slots, positions, np.zeros(1, dtype=np.int64))
-        tokens: list[int] = self._tokens.reshape(-1)[nodes[0]].tolist()
+        """Tokens behind the prefix of a sentence with one row, as far as was read."""
+        slot = self._slots[slot_id]
+        first = int(self._searches.prefix_lengths[slot]) - 1
+        num_tokens = self._num_read - int(self._starts[slot]) - first
+        steps = int(self._starts[slot]) + first + np.arange(max(0, num_tokens))
+        tokens: list[int] = self._tokens[steps % len(self._tokens), slot, 0].tolist()
         return tokens
 
     def check_integrity(self) -> None:

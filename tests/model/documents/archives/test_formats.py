@@ -169,6 +169,13 @@ def test_strings_of_a_workbook_are_texts_but_for_names_of_columns() -> None:
     )
 
 
+def test_names_of_columns_are_the_same_however_a_line_break_in_them_is_written() -> None:
+    strings = "<si><t>Two_x000a_lines</t></si><si><t>More\nlines</t></si><si><t>A cat</t></si>"
+    columns = "<tableColumn name='Two_x000a_lines'/><tableColumn name='More_x000a_lines'/>"
+    document = open_document(xlsx(strings, columns), "xlsx")
+    assert plain_texts(document) == ["A cat"]
+
+
 def test_paragraphs_of_opendocument_with_spans_notes_and_fields() -> None:
     body = (
         "<text:h>Title</text:h><text:p>A <text:span>black</text:span><text:s/> cat"
@@ -205,6 +212,16 @@ def test_what_stands_in_a_sentence_of_opendocument_does_not_divide_it() -> None:
     )
     assert "<text:p>IN A BOX</text:p></draw:text-box></draw:frame>THREE <draw:frame>" in rebuilt
     assert "</draw:frame>FOUR.</text:p>" in rebuilt
+
+
+def test_elements_of_other_programs_hold_words_of_their_sentence() -> None:
+    body = (
+        "<text:p>Choose <loext:content-control><text:span>a black</text:span> cat"
+        "</loext:content-control> now.</text:p>"
+    )
+    document = open_document(odt(body), "odt")
+    assert plain_texts(document) == ["Choose a black cat now."]
+    assert "<text:span>A BLACK</text:span> CAT</loext" in in_capitals(document)["content.xml"]
 
 
 def test_cells_of_opendocument_that_hold_a_text_are_translated() -> None:

@@ -31,6 +31,12 @@ def test_arrays_are_texts_nulls_and_what_is_no_text() -> None:
     assert cells_of_batch({"title": np.array(["a", "bc"])}, TITLE) == [["a", "bc"]]
 
 
+def test_cells_that_are_lists_are_no_text() -> None:
+    ragged = np.empty(3, dtype=object)
+    ragged[:] = ["one", np.array(["a", "b"]), np.array([1.5])]
+    assert cells_of_batch({"title": ragged}, TITLE) == [["one", NOT_TEXT, NOT_TEXT]]
+
+
 def test_a_column_of_nothing_is_nulls() -> None:
     assert cells_of_batch(pa.table({"title": pa.nulls(2)}), TITLE) == [[NULL, NULL]]
     assert cells_of_batch({"title": np.array([np.nan, np.nan])}, TITLE) == [[NULL, NULL]]
