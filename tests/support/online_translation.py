@@ -1,13 +1,17 @@
-"""What tests of online translation share: requests, and an engine that answers by itself."""
+"""What tests of online translation share: requests, a slow engine and one that only echoes."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from model.request import Hypothesis
+from service.engine.client.client import EngineClient
+from service.engine.client.segment_room import SegmentRoom
 from service.engine.client.submission import OnWritten, SegmentBatch, SegmentJob
 from service.engine.errors import EngineError, QueueFullError
-from service.engine.messages import Finished, SegmentTimings
+from service.engine.messages import Configure, Finished, SegmentTimings
 from service.models.requests.translation import SegmentTally, TranslationRequest
 from service.models.routes.routing import Hop, Route
 from service.models.translating.segment_cache import SegmentCache
@@ -40,6 +44,25 @@ def request_of(
         with_alignment=False,
         timeout_seconds=timeout_seconds,
     )
+
+
+@contextmanager
+def slow_engine(runner: asyncio.Runner, *checkpoints: Path) -> Iterator[EngineClient]:
+    """An engine in float32, slow enough for deadlines and cancellations to meet its work."""
+    configure = Configure(
+        checkpoint_paths=tuple(map(str, checkpoints)),
+        num_threads=1,
+        device="cpu",
+        compute_type="float32",
+        max_rows=16,
+        max_slots=4,
+        log_level="error",
+    )
+    engine = runner.run(EngineClient.start(configure, room=SegmentRoom(30)))
+    try:
+        yield engine
+    finally:
+        runner.run(engine.close())
 
 
 class Echo:

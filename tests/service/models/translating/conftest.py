@@ -10,9 +10,8 @@ from model.checkpoint.description.config_file import read_manifest
 from model.checkpoint.tokenizer import load_tokenizer
 from model.text.pipeline import TextPipeline
 from service.engine.client.client import EngineClient
-from service.engine.client.segment_room import SegmentRoom
-from service.engine.messages import Configure
 from service.models.translating.translator import OnlineTranslator
+from support.online_translation import slow_engine
 from support.tiny_checkpoint import TINY_LIMITS, write_tiny_checkpoint
 
 
@@ -27,18 +26,8 @@ def engine(
     runner: asyncio.Runner, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[EngineClient]:
     path = write_tiny_checkpoint(tmp_path_factory.mktemp("online") / "tiny")
-    configure = Configure(
-        checkpoint_paths=(str(path),),
-        num_threads=1,
-        device="cpu",
-        compute_type="float32",  # slow enough for deadlines and cancellations to meet it
-        max_rows=16,
-        max_slots=4,
-        log_level="error",
-    )
-    engine = runner.run(EngineClient.start(configure, room=SegmentRoom(30)))
-    yield engine
-    runner.run(engine.close())
+    with slow_engine(runner, path) as engine:
+        yield engine
 
 
 @pytest.fixture(scope="module")

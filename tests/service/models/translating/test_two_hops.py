@@ -14,8 +14,6 @@ from model.config import LengthLimits, Sampling
 from model.text.constraints.glossary import Entry, Glossary
 from model.text.pipeline import TextPipeline
 from service.engine.client.client import EngineClient
-from service.engine.client.segment_room import SegmentRoom
-from service.engine.messages import Configure
 from service.errors import RequestError
 from service.models.requests.translation import (
     DoneSegment,
@@ -26,6 +24,7 @@ from service.models.requests.translation import (
 from service.models.routes.routing import Hop, Route
 from service.models.translating.translator import OnlineTranslator
 from service.models.translating.two_hops import TwoHops
+from support.online_translation import slow_engine
 from support.several_models import DE_EN, write_several
 from support.tiny_checkpoint import EN_ZH, TINY_LIMITS
 
@@ -37,30 +36,14 @@ Make = Callable[..., OnlineTranslator]
 
 
 @pytest.fixture(scope="module")
-def runner() -> Iterator[asyncio.Runner]:
-    with asyncio.Runner() as runner:
-        yield runner
-
-
-@pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_several(tmp_path_factory.mktemp("hops") / "checkpoints")
 
 
 @pytest.fixture(scope="module")
 def engine(runner: asyncio.Runner, folder: Path) -> Iterator[EngineClient]:
-    configure = Configure(
-        checkpoint_paths=(str(folder / "b"), str(folder / "c")),
-        num_threads=1,
-        device="cpu",
-        compute_type="float32",
-        max_rows=16,
-        max_slots=4,
-        log_level="error",
-    )
-    engine = runner.run(EngineClient.start(configure, room=SegmentRoom(30)))
-    yield engine
-    runner.run(engine.close())
+    with slow_engine(runner, folder / "b", folder / "c") as engine:
+        yield engine
 
 
 @pytest.fixture(scope="module")
