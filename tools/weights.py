@@ -123,10 +123,18 @@ def notice(manifests: Sequence[Manifest]) -> str:
     parts = [
         "Dragoman",
         _wrapped(
-            f"Everything of this project but the weights is licensed under {OWN_LICENCE}, whose"
-            f" text is LICENSE. The weights ({weights}) are licensed under {terms}, whose text is"
-            " in LICENSES. A Python wheel holds no weights. What else an image holds keeps its own"
-            " licences, and the image's bill of materials names them."
+            f"Everything of this project but the weights and one trace is licensed under"
+            f" {OWN_LICENCE}, whose text is LICENSE. The weights ({weights}) are licensed under"
+            f" {terms}, whose text is in LICENSES. A Python wheel holds no weights. What else an"
+            " image holds keeps its own licences, and the image's bill of materials names them."
+        ),
+        _wrapped(
+            "The trace (benchmarks/soak/conversations-2023.csv.gz, in no wheel and no image) was"
+            " made from the Azure LLM inference trace 2023 by Microsoft"
+            " (https://github.com/Azure/AzurePublicDataset), CC-BY-4.0, whose text is in LICENSES:"
+            " times count from its first request and are rounded, and one column is left out. Its"
+            " authors (Patel, Choukse, Zhang, Shah, Goiri, Maleki, Bianchini: Splitwise, ISCA 2024)"
+            " endorse neither this project nor its use."
         ),
         _wrapped(
             "The weights were made by training on the text below, whose sentences are no part of"

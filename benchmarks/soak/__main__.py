@@ -64,7 +64,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--only", nargs="+", choices=_SCENARIOS, metavar="SCENARIO", help="these")
     parser.add_argument("--quick", action="store_true", help="small counts; results to build/soak")
     parser.add_argument("--steady-seconds", type=float, help="of the steady load")
-    parser.add_argument("--day-seconds", type=float, help="of the day that is simulated too")
+    parser.add_argument(
+        "--trace-seconds", type=float, help="of people's traffic, which is simulated too"
+    )
     parser.add_argument("--results", type=Path, help="where the results file goes")
     return parser.parse_args()
 
@@ -89,8 +91,8 @@ def main() -> int:
     plan = QUICK if arguments.quick else Plan()
     if arguments.steady_seconds is not None:
         plan = replace(plan, steady_seconds=arguments.steady_seconds)
-    if arguments.day_seconds is not None:
-        plan = replace(plan, day_seconds=arguments.day_seconds)
+    if arguments.trace_seconds is not None:
+        plan = replace(plan, trace_seconds=arguments.trace_seconds)
     started = datetime.now(UTC)
     machine = describe_machine()
     found = asyncio.run(run_all(arguments.only or list(_SCENARIOS), plan))

@@ -19,7 +19,7 @@ class Plan:
         window_seconds: Of the steady load, judged one by one.
         window_capacity_seconds: Closed loop before each, for a machine is not equally fast all day.
         step_seconds: Decoding steps of each number of sentences, to find out what they take.
-        day_seconds: A day's traffic, which is simulated too.
+        trace_seconds: An hour of people's traffic, which is simulated too.
         overload_seconds: At five times the capacity.
         num_losses: Engines killed, and as many stopped.
         num_reloads: Checkpoints replaced under load.
@@ -41,7 +41,7 @@ class Plan:
     window_seconds: float = 30.0
     window_capacity_seconds: float = 5.0
     step_seconds: float = 1.0
-    day_seconds: float = 240.0
+    trace_seconds: float = 240.0
     overload_seconds: float = 120.0
     num_losses: int = 20
     num_reloads: int = 20
@@ -64,7 +64,7 @@ QUICK = Plan(
     window_seconds=3.0,
     window_capacity_seconds=1.0,
     step_seconds=0.05,
-    day_seconds=8.0,
+    trace_seconds=8.0,
     overload_seconds=10.0,
     num_losses=2,
     num_reloads=2,

@@ -2,7 +2,8 @@
 
 Step times of an engine of one thread and the steps of every text are measured here first; then a
 server with one such engine has seldom requests, one client, and many, which is all that the
-simulation is told of it. Then it has a day's traffic in a few minutes (`benchmarks.soak.shape`).
+simulation is told of it. Then it has an hour of people's traffic in a few minutes
+(`benchmarks.soak.shape`).
 Every request of that is written down (build/soak/predicted.csv): when it was sent, its text, how
 long its answer took in both. The simulation gets when they were sent and what is in them, and has
 to find the rest.
@@ -13,7 +14,7 @@ factor of 1 is right.
 
 import asyncio
 import gc
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from pathlib import Path
@@ -35,13 +36,13 @@ from benchmarks.replicas.steps import Sentence, StepTimes, measure_steps, senten
 from benchmarks.soak.outcome import Outcome, quantile
 from benchmarks.soak.plan import Plan
 from benchmarks.soak.server import ONE_BUNDLED, ROOT, serving
-from benchmarks.soak.shape import shaped_arrivals, shaped_texts
+from benchmarks.soak.shape import played, recorded_requests, text_lengths, texts_of_lengths
 from benchmarks.soak.traffic import Client
 from model.system.cores import usable_cores
 
 NUM_TEXTS = 500
 SHARE = 0.55
-"""Of the capacity, in the mean; in the busiest minutes it is half as much more."""
+"""Of the capacity, in the mean; in the busiest minutes it is half as much more again."""
 _NUM_PARTS = 4
 _RECORD = ROOT / "build" / "soak" / "predicted.csv"
 
@@ -76,7 +77,7 @@ class Loads:
         seldom_sent: These.
         alone: With one client that waits.
         full: With many.
-        day: With the day's traffic.
+        traced: With the trace.
         sent: Its requests.
         steps: Of the engine meanwhile: their number, and their rows.
         step_seconds: What they took.
@@ -86,7 +87,7 @@ class Loads:
     seldom_sent: list[Sent]
     alone: Level
     full: Level
-    day: Level
+    traced: Level
     sent: list[Sent]
     steps: tuple[float, float]
     step_seconds: float
@@ -95,7 +96,9 @@ class Loads:
 async def run(plan: Plan, folder: Path) -> Outcome:
     """Measure, simulate, compare."""
     lines = (ROOT / "benchmarks" / "sentences.en").read_text(encoding="utf-8").splitlines()
-    texts = shaped_texts(lines, NUM_TEXTS, seed=1)
+    recorded = recorded_requests()
+    lengths = text_lengths(recorded, NUM_TEXTS)
+    texts = texts_of_lengths(lines, lengths, seed=1)
     asked = sentences_of(ONE_BUNDLED, texts)
     times = measure_steps(ONE_BUNDLED, texts, num_threads=1, seconds_each=plan.step_seconds)
     with serving(
@@ -105,7 +108,13 @@ async def run(plan: Plan, folder: Path) -> Outcome:
         device="cpu",
         num_threads=1,
     ) as served:
-        loads = await _loads(served.port, Processes(served.process.pid), texts, plan)
+        loads = await _loads(
+            served.port,
+            Processes(served.process.pid),
+            texts,
+            lambda rate: played(recorded, lengths, rate=rate, seconds=plan.trace_seconds, seed=4),
+            plan,
+        )
     calibrated_plan = plan_of(loads, times, asked, num_clients=plan.capacity_clients)
     simulated = simulate(
         calibrated_plan,
@@ -117,20 +126,22 @@ async def run(plan: Plan, folder: Path) -> Outcome:
     figures = {
         **compared(loads, simulated),
         "loads": {
-            name: asdict(getattr(loads, name)) for name in ("seldom", "alone", "full", "day")
+            name: asdict(getattr(loads, name)) for name in ("seldom", "alone", "full", "traced")
         },
         "plan": asdict(calibrated_plan),
         "steps": times.described() | {"sentences": []},
     }
     print(comparison_table(figures), flush=True)
     outcome = Outcome(figures=figures)
-    num_errors = sum(one.num_errors for one in (loads.seldom, loads.alone, loads.full, loads.day))
+    num_errors = sum(
+        one.num_errors for one in (loads.seldom, loads.alone, loads.full, loads.traced)
+    )
     outcome.expect(holds=not num_errors, otherwise=f"{num_errors} requests failed")
     return outcome
 
 
 def _record(sent: Sequence[Sent], simulated: Simulated) -> None:
-    """Write every request of the day down."""
+    """Write every request of the trace down."""
     _RECORD.parent.mkdir(parents=True, exist_ok=True)
     with _RECORD.open("w", encoding="utf-8") as file:
         file.write("sent_seconds,text,measured_seconds,simulated_seconds\n")
@@ -138,7 +149,13 @@ def _record(sent: Sequence[Sent], simulated: Simulated) -> None:
             file.write(f"{one.seconds:.4f},{one.text},{one.latency_seconds:.4f},{own:.4f}\n")
 
 
-async def _loads(port: int, processes: Processes, texts: Sequence[str], plan: Plan) -> Loads:
+async def _loads(
+    port: int,
+    processes: Processes,
+    texts: Sequence[str],
+    trace: Callable[[float], list[tuple[float, int]]],
+    plan: Plan,
+) -> Loads:
     gc.freeze()  # what is there now is no garbage of the load's
     crowd = partial(waiting_clients, port, processes, texts, number=plan.capacity_clients)
     await crowd(seconds=plan.window_capacity_seconds)
@@ -149,15 +166,12 @@ async def _loads(port: int, processes: Processes, texts: Sequence[str], plan: Pl
     rate = full.requests_per_second
     random = Random(2)
 
-    def drawn(times: Sequence[float]) -> list[tuple[float, int]]:
-        return [(one, random.randrange(len(texts))) for one in times]
-
-    few = drawn(arrival_times(SELDOM_SHARE * rate, plan.capacity_seconds, seed=3))
+    times = arrival_times(SELDOM_SHARE * rate, plan.capacity_seconds, seed=3)
+    few = [(one, random.randrange(len(texts))) for one in times]
     seldom, seldom_sent = await arriving_requests(port, processes, few, texts)
     client = Client(port)
     before = await client.metrics()
-    many = drawn(shaped_arrivals(SHARE * rate, plan.day_seconds, seed=4))
-    day, sent = await arriving_requests(port, processes, many, texts)
+    traced, sent = await arriving_requests(port, processes, trace(SHARE * rate), texts)
     await asyncio.sleep(1.0)  # the engine tells its counters once a second
     after = await client.metrics()
     client.close()
@@ -167,7 +181,7 @@ async def _loads(port: int, processes: Processes, texts: Sequence[str], plan: Pl
         seldom_sent=seldom_sent,
         alone=alone,
         full=full,
-        day=day,
+        traced=traced,
         sent=sent,
         steps=(spent["step_rows_count"], spent["step_rows_sum"]),
         step_seconds=spent["step_seconds_total"],
@@ -203,15 +217,15 @@ def plan_of(
 
 
 def compared(loads: Loads, simulated: Simulated) -> dict[str, object]:
-    """The day as it was measured and as it was simulated, whole and by its parts."""
-    day = loads.day
+    """The trace as it was measured and as it was simulated, whole and by its parts."""
+    traced = loads.traced
     measured = Figures(
-        requests_per_second=day.requests_per_second,
-        p50_ms=day.p50_ms,
-        p99_ms=day.p99_ms,
+        requests_per_second=traced.requests_per_second,
+        p50_ms=traced.p50_ms,
+        p99_ms=traced.p99_ms,
         rows_a_step=round(loads.steps[1] / max(loads.steps[0], 1.0), 2),
-        engine_share=round(day.engine_ms * day.requests_per_second / 1000, 3),
-        front_share=round(day.front_ms * day.requests_per_second / 1000, 3),
+        engine_share=round(traced.engine_ms * traced.requests_per_second / 1000, 3),
+        front_share=round(traced.front_ms * traced.requests_per_second / 1000, 3),
     )
     own = figures_of(simulated)
     return {
@@ -264,7 +278,7 @@ def _factors(measured: Figures, simulated: Figures) -> dict[str, float]:
 
 
 def _parts(sent: Sequence[Sent], simulated: Simulated) -> list[dict[str, float]]:
-    """The day in parts of the same length, each with its own quantiles: (measured, simulated)."""
+    """The trace in parts of the same length, each with its own quantiles: (measured, simulated)."""
     seconds = (sent[-1].seconds + 1e-6) / _NUM_PARTS
     parts = []
     for number in range(_NUM_PARTS):

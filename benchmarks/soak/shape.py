@@ -1,51 +1,96 @@
-"""Shape of the traffic that the simulation is held to: how long requests are, and when they come.
+"""Shape of the traffic that the simulation is held to: when requests come, and how long they are.
 
-Owns the shape, pure; every draw is a seed's. It is made up, as no log of anybody's is here, of what
-traffic of people has: most requests are a sentence, some a paragraph; a day in a few minutes, from
-half of the mean to one and a half and back; and seconds that differ more than chance has them.
+Owns the shape, pure; every draw is a seed's. Both are what people did: `conversations-2023.csv.gz`
+has, of one hour, when each of 19,366 requests came to a conversation service of Azure and how many
+tokens its answer had (AzureLLMInferenceTrace_conv.csv of 2023, CC-BY-4.0; Patel et al., Splitwise,
+ISCA 2024, section III). Times are to a hundredth of a second. What was said is not told there:
+texts are sentences that follow each other, of such lengths.
 """
 
-import math
+import csv
+import gzip
+from bisect import bisect_left
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from random import Random
 
-_SINGLE_SHARE = 0.7
-_GO_ON_SHARE = 0.65
-_MAX_SENTENCES = 12
-_SWING = 0.5
-_BURST_SHAPE = 8.0
-"""Of the gamma distribution of a second's rate: it differs by a third."""
+TRACE = Path(__file__).with_name("conversations-2023.csv.gz")
+_CHARACTERS_A_TOKEN = 4
+"""Of English, by the vocabularies that the trace's models have."""
 
 
-def shaped_texts(lines: Sequence[str], number: int, *, seed: int) -> list[str]:
-    """Requests of one sentence, or of several that follow each other."""
-    random = Random(seed)
-    found = []
-    for _ in range(number):
-        num_sentences = 1
-        if random.random() > _SINGLE_SHARE:
-            num_sentences = 2
-            while num_sentences < _MAX_SENTENCES and random.random() < _GO_ON_SHARE:
-                num_sentences += 1
-        start = random.randrange(len(lines) - num_sentences)
-        found.append(" ".join(lines[start : start + num_sentences]))
-    return found
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """A request of the trace.
+
+    Attributes:
+        seconds: When it came, from the first one's time.
+        num_tokens: Of its answer.
+    """
+
+    seconds: float
+    num_tokens: int
 
 
-def shaped_arrivals(rate: float, seconds: float, *, seed: int) -> list[float]:
-    """When requests come, ascending.
+def recorded_requests() -> list[Recorded]:
+    """The trace, ascending in time."""
+    with gzip.open(TRACE, "rt", encoding="utf-8", newline="") as file:
+        return [
+            Recorded(seconds=float(row["seconds"]), num_tokens=int(row["tokens"]))
+            for row in csv.DictReader(file)
+        ]
+
+
+def text_lengths(recorded: Sequence[Recorded], number: int) -> list[int]:
+    """Tokens of so many texts that are as long as the trace's answers, ascending.
+
+    Each stands for as many answers as every other: the middle one of its part of all of them.
+    """
+    lengths = sorted(one.num_tokens for one in recorded)
+    return [lengths[int((place + 0.5) * len(lengths) / number)] for place in range(number)]
+
+
+def texts_of_lengths(lines: Sequence[str], lengths: Sequence[int], *, seed: int) -> list[str]:
+    """Sentences that follow each other, until a text has its length; at least one.
 
     Args:
-        rate: Requests a second, in the mean.
-        seconds: The whole of it; a second is the unit of bursts.
-        seed: Of all draws.
+        lines: Sentences, one a line; after the last comes the first.
+        lengths: Tokens of each text.
+        seed: Of where in the lines each begins.
     """
-    random, found = Random(seed), list[float]()
-    for second in range(int(seconds)):
-        day = 1 - _SWING * math.cos(2 * math.pi * (second + 0.5) / int(seconds))
-        now = rate * day * random.gammavariate(_BURST_SHAPE, 1 / _BURST_SHAPE)
-        at = second + random.expovariate(now)
-        while at < second + 1:
-            found.append(at)
-            at += random.expovariate(now)
-    return found
+    random = Random(seed)
+    texts = []
+    for length in lengths:
+        place = random.randrange(len(lines))
+        text = lines[place]
+        while len(text) < length * _CHARACTERS_A_TOKEN:
+            place = (place + 1) % len(lines)
+            text += f" {lines[place]}"
+        texts.append(text)
+    return texts
+
+
+def played(
+    recorded: Sequence[Recorded], lengths: Sequence[int], *, rate: float, seconds: float, seed: int
+) -> list[tuple[float, int]]:
+    """The trace as requests to a server: when each comes, ascending, and its text.
+
+    Time runs faster, so that the whole trace takes the seconds; of its requests as many are kept as
+    the rate allows, each with the same chance. If it has too few, time runs faster still.
+
+    Args:
+        recorded: The trace.
+        lengths: Tokens of each text, ascending.
+        rate: Requests a second, in the mean.
+        seconds: The whole of it, at most.
+        seed: Of which requests are kept.
+    """
+    number = min(round(rate * seconds), len(recorded))
+    kept = sorted(Random(seed).sample(range(len(recorded)), number))
+    pace = number / rate / (recorded[-1].seconds or 1.0)
+    last = len(lengths) - 1
+    return [
+        (one.seconds * pace, min(bisect_left(lengths, one.num_tokens), last))
+        for one in map(recorded.__getitem__, kept)
+    ]

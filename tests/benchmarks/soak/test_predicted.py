@@ -1,4 +1,4 @@
-"""The day that is simulated too: its shape, and what is compared, if a server is a simulation."""
+"""People's traffic simulated too: what is compared, if a server is a simulation."""
 
 from dataclasses import asdict, replace
 
@@ -8,7 +8,7 @@ from benchmarks.capacity.load import Level, Sent
 from benchmarks.replicas.simulation import Outcome, Plan, simulate
 from benchmarks.replicas.steps import Sentence, StepTimes
 from benchmarks.soak.predicted import Loads, compared, comparison_table, figures_of, plan_of
-from benchmarks.soak.shape import shaped_arrivals, shaped_texts
+from benchmarks.soak.shape import played, recorded_requests
 
 TIMES = StepTimes(
     num_threads=1,
@@ -53,7 +53,9 @@ def _level(found: Outcome, client_ms: float) -> Level:
 
 def _served(rate: float, seed: int) -> tuple[Level, list[Sent], Outcome]:
     """What a server that is a simulation makes of arrivals."""
-    arrivals = shaped_arrivals(rate, 20, seed=seed)
+    recorded = recorded_requests()
+    asked = played(recorded, [1], rate=rate, seconds=20, seed=seed)
+    arrivals = [at for at, _ in asked]
     texts = [place * 7 % len(ASKED) for place in range(len(arrivals))]
     found = simulate(REAL, TIMES, arrivals=arrivals, asked=[ASKED[text] for text in texts])
     sent = [
@@ -71,13 +73,13 @@ def _loads() -> Loads:
         simulate(replace(REAL, num_clients=number), TIMES, asked=ASKED) for number in (1, 64)
     )
     seldom, seldom_sent, _ = _served(20, seed=1)
-    day, sent, found = _served(150, seed=2)
+    traced, sent, found = _served(150, seed=2)
     return Loads(
         seldom=seldom,
         seldom_sent=seldom_sent,
         alone=_level(alone, 1000 * REAL.client_seconds),
         full=_level(full, 1000 * REAL.client_seconds),
-        day=day,
+        traced=traced,
         sent=sent,
         steps=(1000.0, 1000 * found.mean_rows),
         step_seconds=0.5,
@@ -98,7 +100,7 @@ def test_a_server_that_is_a_simulation_is_predicted_as_it_is() -> None:
     assert factors == pytest.approx(dict.fromkeys(factors, 1.0), rel=0.1)
 
 
-def test_the_comparison_has_every_figure_and_the_parts_of_the_day() -> None:
+def test_the_comparison_has_every_figure_and_the_parts_of_the_traced() -> None:
     loads = _loads()
     found = simulate(
         REAL,
@@ -115,25 +117,3 @@ def test_the_comparison_has_every_figure_and_the_parts_of_the_day() -> None:
     lines = comparison_table(figures).splitlines()
     assert len(lines) == 2 + 6 + 3 + 4
     assert lines[2].startswith("| requests_per_second | ")
-
-
-def test_requests_are_sentences_and_paragraphs_always_the_same() -> None:
-    lines = [f"Line {number}." for number in range(50)]
-    texts = shaped_texts(lines, 1000, seed=1)
-    sizes = [text.count(".") for text in texts]
-    assert texts == shaped_texts(lines, 1000, seed=1)
-    assert sizes.count(1) == pytest.approx(700, rel=0.1)
-    assert max(sizes) == 12
-
-
-def test_a_day_goes_from_half_of_the_mean_to_one_and_a_half_and_has_bursts() -> None:
-    times = shaped_arrivals(100, 400, seed=1)
-    assert times == sorted(times) == shaped_arrivals(100, 400, seed=1)
-    counts = [sum(int(one) == second for one in times) for second in range(400)]
-    night, noon = counts[:40] + counts[-40:], counts[160:240]
-    assert sum(counts) / 400 == pytest.approx(100, rel=0.1)
-    assert sum(night) / 80 == pytest.approx(55, rel=0.15)
-    assert sum(noon) / 80 == pytest.approx(145, rel=0.15)
-    mean = sum(noon) / 80
-    variance = sum((one - mean) ** 2 for one in noon) / 80
-    assert variance > 4 * mean, "chance alone has the mean"
