@@ -44,6 +44,8 @@ NUM_TEXTS = 500
 SHARE = 0.55
 """Of the capacity, in the mean; in the busiest minutes it is half as much more again."""
 _NUM_PARTS = 4
+_MAX_PENDING_SEGMENTS = 8192
+"""All that the clients of the full load may ask at once: 64 texts of up to a hundred sentences."""
 _RECORD = ROOT / "build" / "soak" / "predicted.csv"
 
 
@@ -107,6 +109,7 @@ async def run(plan: Plan, folder: Path) -> Outcome:
         log_level="warning",
         device="cpu",
         num_threads=1,
+        max_pending_segments=_MAX_PENDING_SEGMENTS,
     ) as served:
         loads = await _loads(
             served.port,
