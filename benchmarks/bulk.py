@@ -11,7 +11,6 @@ benchmarks/results/bulk-<time>.json.
 """
 
 import argparse
-import json
 import os
 import subprocess
 import sys
@@ -25,6 +24,7 @@ from itertools import cycle, islice
 from pathlib import Path
 
 from benchmarks.machine import describe_command, describe_machine
+from benchmarks.results_file import RESULTS, write_result
 from model.loading import load_for_decoding
 from model.offline.bulk.ray_data import translation_method
 from model.text.pipeline import TextPipeline
@@ -217,7 +217,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=1, help="of all ways, in turns")
     parser.add_argument("--ways", nargs="+", choices=names, default=names, metavar="WAY")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], help="ways with so many")
-    parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
+    parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args(arguments)
     ways = [one for one in WAYS if one.name in options.ways and one.num_threads in options.threads]
     sizes = (options.short, options.long)
@@ -244,9 +244,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for row in rows
         ],
     }
-    options.results.mkdir(parents=True, exist_ok=True)
-    path = options.results / f"bulk-{now:%Y%m%d-%H%M%S}.json"
-    path.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    path = write_result(options.results, "bulk", now, report)
     print(path)
     return 0
 

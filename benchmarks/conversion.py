@@ -32,6 +32,7 @@ from transformers import M2M100Config, M2M100ForConditionalGeneration
 from transformers.utils import logging
 
 from benchmarks.machine import describe_command, describe_machine
+from benchmarks.results_file import RESULTS, write_result
 from model.checkpoint.manifest import TensorEntry
 from model.checkpoint.tensors.safetensors_file import opened_weight_file
 from support.huggingface_folders import filled, m2m100_folder, trained_spm
@@ -207,7 +208,7 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
         "--compute", choices=("int8", "float16", "float32"), default="int8", help="(%(default)s)"
     )
     parser.add_argument("--folder", type=Path, help="where everything is written meanwhile")
-    parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
+    parser.add_argument("--results", type=Path, default=RESULTS)
     arguments = parser.parse_args(words)
     if arguments.gib < _LEAST_GIB:
         parser.error(f"--gib is {arguments.gib}; it must be at least {_LEAST_GIB}")
@@ -247,9 +248,7 @@ def main(words: Sequence[str]) -> int:
         "conversions": {name: asdict(each) for name, each in found.items()},
         "grown_by_share_of_source": {name: round(share, 3) for name, share in grown.items()},
     }
-    path = arguments.results / f"conversion-{started:%Y%m%d-%H%M%S}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    path = write_result(arguments.results, "conversion", started, result)
     print(
         f"above the tiny one: {grown['own']:.0%} of the weights' size in memory of its own,"
         f" {grown['resident']:.0%} with mapped files\n{path}"

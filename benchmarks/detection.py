@@ -7,7 +7,6 @@ acceptable renderings separated by `|`, a column a language.
 """
 
 import argparse
-import json
 import os
 import sys
 import time
@@ -18,11 +17,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks.machine import describe_command, describe_machine
+from benchmarks.results_file import RESULTS, write_result
 from model.text.languages.detection import TextDetector
 from model.text.languages.tags import primary_language
 from model.train.data.parallel import find_text, read_lines
 
-ROOT = Path(__file__).resolve().parents[1]
 FLORES, TATOEBA, PHRASES = "flores101-devtest", "tatoeba-test-v2021-08-07", "phrases.tsv"
 CANDIDATES: Mapping[str, Sequence[str]] = {
     "three": ("en", "de", "zh-Hans"),
@@ -83,7 +82,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("data", type=Path, help="folder that holds en-de/, en-zh/ and others")
     parser.add_argument("--limit", type=int, default=2_000, help="lines a set (%(default)s)")
-    parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
+    parser.add_argument("--results", type=Path, default=RESULTS)
     arguments = parser.parse_args()
     started = datetime.now(UTC)
     machine = describe_machine()
@@ -98,9 +97,7 @@ def main() -> None:
         "memory": [asdict(one) for one in memory],
         "rows": [asdict(row) for row in rows],
     }
-    arguments.results.mkdir(parents=True, exist_ok=True)
-    path = arguments.results / f"detection-{started:%Y%m%d-%H%M%S}.json"
-    path.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    path = write_result(arguments.results, "detection", started, result)
     print(table(rows))
     print(f"\n{path}")
 

@@ -6,7 +6,6 @@ benchmarks/results/eager-or-grid-<time>.json. The decision it serves is in ARCHI
 """
 
 import argparse
-import json
 import random
 import statistics
 import sys
@@ -18,6 +17,7 @@ from pathlib import Path
 import torch
 
 from benchmarks.machine import describe_command, describe_machine
+from benchmarks.results_file import RESULTS, write_result
 from model.config import SearchConfig, SpecialTokens
 from model.decode.backends.base import Backend
 from model.decode.backends.cuda.backend import GridBackend
@@ -78,7 +78,7 @@ def _seconds(loaded: Runnable, requests: list[DecodeRequest], opener: str) -> fl
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print the table, write the results."""
     parser = argparse.ArgumentParser(description="eager and grid backends on a CPU")
-    parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
+    parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args(arguments)
     loaded = load_for_decoding(CHECKPOINT, compute_type="float32")
     rows = []
@@ -108,8 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "checkpoint": CHECKPOINT.name,
         "rows": rows,
     }
-    path = options.results / f"eager-or-grid-{now:%Y%m%d-%H%M%S}.json"
-    path.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    write_result(options.results, "eager-or-grid", now, report)
     return 0
 
 

@@ -9,7 +9,6 @@ keep as it is: a placeholder, a URL, a number or an emoji. All of it as the serv
 """
 
 import argparse
-import json
 import random
 import sys
 import unicodedata
@@ -19,6 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks.machine import describe_command, describe_machine
+from benchmarks.results_file import RESULTS, write_result
 from model.config import SearchConfig
 from model.errors import DataError
 from model.loading import load_for_decoding
@@ -256,7 +256,7 @@ def main() -> None:
     parser.add_argument("phrases", type=Path, help="table of first phrases")
     parser.add_argument("--checkpoints", type=Path, default=ROOT / "checkpoints")
     parser.add_argument("--num-marked", type=int, default=NUM_MARKED, help="(%(default)s a kind)")
-    parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
+    parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--page", type=Path, help="also write all answers as a page of Markdown")
     arguments = parser.parse_args()
     started = datetime.now(UTC)
@@ -275,9 +275,7 @@ def main() -> None:
         "beam_size": BEAM_SIZE,
         "rows": [asdict(row) for row in rows],
     }
-    arguments.results.mkdir(parents=True, exist_ok=True)
-    path = arguments.results / f"first-words-{started:%Y%m%d-%H%M%S}.json"
-    path.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    path = write_result(arguments.results, "first-words", started, result)
     if arguments.page is not None:
         arguments.page.write_text(page(rows, path.name), encoding="utf-8")
     print(f"{table(rows)}\n\n{path}")

@@ -10,7 +10,6 @@ less than a clock.
 
 import argparse
 import asyncio
-import json
 import statistics
 import sys
 from collections.abc import Mapping, Sequence
@@ -19,7 +18,8 @@ from pathlib import Path
 
 from benchmarks.load import Client, run_level
 from benchmarks.machine import describe_command, describe_machine
-from benchmarks.served import ROOT, SENTENCES, serving
+from benchmarks.results_file import RESULTS, write_result
+from benchmarks.served import SENTENCES, serving
 
 PATHS = ("/translate", "/v1/translate")
 MAX_MILLISECONDS = 0.4
@@ -37,7 +37,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 8, 32])
     parser.add_argument("--requests", type=int, default=1000, help="a round (%(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="%(default)s")
-    parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
+    parser.add_argument("--results", type=Path, default=RESULTS)
     return parser.parse_args()
 
 
@@ -115,9 +115,7 @@ def main() -> int:
         "medians": medians(rows),
         "missed_marks": missed_marks(rows),
     }
-    path = arguments.results / f"front-{started:%Y%m%d-%H%M%S}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    path = write_result(arguments.results, "front", started, report)
     for name, value in medians(rows).items():
         print(f"{name}: {value:.3f} ms")
     print(path)

@@ -10,7 +10,6 @@ line each and writes benchmarks/results/multipliers-<time>.json.
 """
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -26,10 +25,10 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from benchmarks.machine import describe_command, describe_machine
+from benchmarks.results_file import RESULTS, write_result
 from model.checkpoint.weights import Checkpoint, load_checkpoint
 from model.text.languages.tags import LanguagePair
 
-ROOT = Path(__file__).resolve().parents[1]
 _LARGEST = 127
 _SPREADS = 1.1
 _BATCH = 16
@@ -167,7 +166,7 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("source", type=Path, help="lines")
     parser.add_argument("target", type=Path, help="their references")
     parser.add_argument("--lines", type=int, default=400, help="at most (%(default)s)")
-    parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
+    parser.add_argument("--results", type=Path, default=RESULTS)
     return parser.parse_args(words)
 
 
@@ -198,9 +197,7 @@ def main(words: Sequence[str]) -> int:
             for name, one in found.items()
         },
     }
-    path = arguments.results / f"multipliers-{started:%Y%m%d-%H%M%S}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    path = write_result(arguments.results, "multipliers", started, result)
     print(path)
     return 0
 

@@ -9,7 +9,6 @@ benchmarks/results/neighbours-<time>.json with every round and prints the median
 
 import argparse
 import gc
-import json
 import os
 import subprocess
 import sys
@@ -22,6 +21,7 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.machine import describe_command, describe_machine
+from benchmarks.results_file import RESULTS, write_result
 from model.config import SearchConfig
 from model.loading import Runnable, load_for_decoding
 from model.native import kernels
@@ -169,7 +169,7 @@ def parse_arguments() -> argparse.Namespace:
         ("--turns", 3),
     ):
         parser.add_argument(flag, type=int, default=default, help="%(default)s")
-    parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
+    parser.add_argument("--results", type=Path, default=RESULTS)
     return parser.parse_args()
 
 
@@ -198,9 +198,7 @@ def main() -> int:
         "rounds": rows,
         "medians": medians(rows),
     }
-    path = arguments.results / f"neighbours-{started:%Y%m%d-%H%M%S}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    path = write_result(arguments.results, "neighbours", started, report)
     for form, of_form in medians(rows).items():
         print(form, *(f"{other}: {fast:.0f}" for other, fast in of_form.items()), sep="; ")
     print(path)

@@ -4,7 +4,6 @@ Owns the command line, the file of results and the order of things; what is meas
 """
 
 import argparse
-import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from benchmarks.machine import describe_command, describe_machine
+from benchmarks.results_file import RESULTS, write_result
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -40,7 +40,7 @@ def measure_all(
     parser.add_argument("data", type=Path, help="folder that holds en-de/ and en-zh/")
     parser.add_argument("--checkpoints", type=Path, default=ROOT / "checkpoints")
     parser.add_argument("--sentences", type=int, default=300, help="a direction (%(default)s)")
-    parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
+    parser.add_argument("--results", type=Path, default=RESULTS)
     arguments = parser.parse_args()
     started = datetime.now(UTC)
     rows: list[RowT] = []
@@ -54,7 +54,5 @@ def measure_all(
         "machine": describe_machine(),
         "rows": [asdict(row) for row in rows],
     }
-    arguments.results.mkdir(parents=True, exist_ok=True)
-    path = arguments.results / f"{name}-{started:%Y%m%d-%H%M%S}.json"
-    path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    path = write_result(arguments.results, name, started, result)
     print(f"\n{table(rows)}\n\n{path}")

@@ -20,8 +20,8 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.machine import describe_command, describe_machine
+from benchmarks.results_file import RESULTS, write_result
 
-ROOT = Path(__file__).resolve().parents[1]
 SETTINGS: Mapping[str, Sequence[str]] = {
     "int8, 1 sentence, beam 4": ("--sentences", "1"),
     "int8, 8 sentences, beam 4": (),
@@ -140,7 +140,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5, help="of every setting (%(default)s)")
     parser.add_argument("--threads", type=int, help="of the library (dragoman bench's default)")
     parser.add_argument("--seconds", type=float, default=4.0, help="of load a level (%(default)s)")
-    parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
+    parser.add_argument("--results", type=Path, default=RESULTS)
     arguments = parser.parse_args()
     old, new = arguments.old.resolve(), arguments.new.resolve()
     checkpoint = (arguments.checkpoint or new / "checkpoints" / "en-zh-small").resolve()
@@ -163,9 +163,7 @@ def main() -> None:
         "machine": machine,
         "compared": [asdict(one) | {"quotient": round(one.quotient, 3)} for one in compared],
     }
-    arguments.results.mkdir(parents=True, exist_ok=True)
-    path = arguments.results / f"same-speed-{started:%Y%m%d-%H%M%S}.json"
-    path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    path = write_result(arguments.results, "same-speed", started, result)
     print(path)
 
 

@@ -7,7 +7,6 @@ direction, with the scores that others published beside ours. DATA holds `PAIR/{
 """
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,6 +16,7 @@ from itertools import groupby
 from pathlib import Path
 
 from benchmarks.machine import describe_command, describe_machine
+from benchmarks.results_file import RESULTS, write_result
 from model.config import SearchConfig
 from model.loading import load_for_decoding
 from model.offline.evaluate import evaluate
@@ -160,7 +160,7 @@ def main() -> None:
         default=ROOT / "checkpoints",
         help="folder of several, or one (%(default)s)",
     )
-    parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
+    parser.add_argument("--results", type=Path, default=RESULTS)
     arguments = parser.parse_args()
     started = datetime.now(UTC)
     machine = describe_machine()
@@ -178,9 +178,7 @@ def main() -> None:
         "beam_size": BEAM_SIZE,
         "rows": [asdict(row) for row in rows],
     }
-    arguments.results.mkdir(parents=True, exist_ok=True)
-    path = arguments.results / f"scores-{started:%Y%m%d-%H%M%S}.json"
-    path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    path = write_result(arguments.results, "scores", started, result)
     for direction, found in groupby(rows, key=lambda row: row.direction):
         print(f"\n{table(direction, list(found))}")
     print(f"\n{path}")

@@ -23,6 +23,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from benchmarks.load import Client, Level, run_level
 from benchmarks.machine import describe_command, describe_machine
+from benchmarks.results_file import RESULTS, write_result
 
 ROOT = Path(__file__).resolve().parents[1]
 SENTENCES = Path(__file__).with_name("sentences.en")
@@ -44,7 +45,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 8, 32])
     parser.add_argument("--seconds", type=float, default=20.0, help="per number of clients")
     parser.add_argument("--max-requests", type=int, default=5000, help="per number of clients")
-    parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
+    parser.add_argument("--results", type=Path, default=RESULTS)
     return parser.parse_args()
 
 
@@ -201,9 +202,7 @@ def main() -> int:
         "levels": levels,
         "missed_marks": missed,
     }
-    arguments.results.mkdir(parents=True, exist_ok=True)
-    path = arguments.results / f"served-{started:%Y%m%d-%H%M%S}.json"
-    path.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    path = write_result(arguments.results, "served", started, report)
     print(path)
     for mark in missed:
         print(f"missed: {mark}", file=sys.stderr)

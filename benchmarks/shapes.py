@@ -6,7 +6,6 @@ benchmarks/results/shapes-<time>.json.
 """
 
 import argparse
-import json
 import math
 import statistics
 import sys
@@ -19,13 +18,13 @@ from pathlib import Path
 import torch
 
 from benchmarks.machine import describe_command, describe_machine
+from benchmarks.results_file import RESULTS, write_result
 from model.config import SearchConfig
 from model.loading import load_for_decoding
 from model.offline.evaluate import default_tokenizer, score
 from model.offline.translator import Translator
 from model.train.data.parallel import read_lines
 
-ROOT = Path(__file__).resolve().parents[1]
 NUM_SINGLE = 50
 """Sentences that are also translated one by one."""
 
@@ -119,7 +118,7 @@ def main() -> None:
     parser.add_argument("--beam-size", type=int, default=4)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
+    parser.add_argument("--results", type=Path, default=RESULTS)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     started = datetime.now(UTC)
@@ -145,9 +144,7 @@ def main() -> None:
         "num_threads": arguments.threads,
         "shapes": [asdict(shape) for shape in shapes],
     }
-    arguments.results.mkdir(parents=True, exist_ok=True)
-    path = arguments.results / f"shapes-{started:%Y%m%d-%H%M%S}.json"
-    path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    path = write_result(arguments.results, "shapes", started, result)
     print(table(shapes))
     print(f"\n{path}")
 

@@ -7,7 +7,6 @@ speeds and BLEU, and writes benchmarks/results/shortlist-<time>.json with every 
 """
 
 import argparse
-import json
 import statistics
 import sys
 import time
@@ -19,6 +18,7 @@ from pathlib import Path
 import torch
 
 from benchmarks.machine import describe_command, describe_machine
+from benchmarks.results_file import RESULTS, write_result
 from model.checkpoint.description.config_file import read_manifest
 from model.config import SearchConfig
 from model.loading import Runnable, load_for_decoding
@@ -27,7 +27,6 @@ from model.offline.translator import Translator
 from model.text.languages.tags import LanguagePair
 from model.train.data.parallel import iterate_parallel
 
-ROOT = Path(__file__).resolve().parents[1]
 BEAM_SIZES = (1, 4)
 WAYS = ("all tokens", "shortlist")
 
@@ -143,7 +142,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--singles", type=int, default=100, help="lines translated one at a time")
-    parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
+    parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args(arguments)
     torch.set_num_threads(options.threads)
     pair = read_manifest(options.checkpoint).pairs[0]
@@ -173,8 +172,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "mean_list_size": size,
         "rows": [asdict(row) | {"ratio": row.ratio} for row in rows],
     }
-    path = options.results / f"shortlist-{now:%Y%m%d-%H%M%S}.json"
-    path.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    write_result(options.results, "shortlist", now, report)
     return 0
 
 

@@ -6,7 +6,6 @@ benchmarks/results/start-<time>.json with every run, and prints medians.
 """
 
 import argparse
-import json
 import os
 import socket
 import statistics
@@ -21,6 +20,7 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 from benchmarks.machine import describe_command, describe_machine
+from benchmarks.results_file import RESULTS, write_result
 
 ROOT = Path(__file__).resolve().parents[1]
 CHECKPOINT = ROOT / "checkpoints" / "en-de-small"
@@ -151,7 +151,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--runs", type=int, default=11, help="of each (%(default)s)")
     parser.add_argument("--threads", type=int, default=2, help="of each (%(default)s)")
-    parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
+    parser.add_argument("--results", type=Path, default=RESULTS)
     arguments = parser.parse_args()
     started = datetime.now(UTC)
     runs = measure(arguments.runs, arguments.threads)
@@ -165,9 +165,7 @@ def main() -> int:
         "medians": found,
         "missed_marks": missed_marks(found),
     }
-    path = arguments.results / f"start-{started:%Y%m%d-%H%M%S}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    path = write_result(arguments.results, "start", started, report)
     for name, figures in found.items():
         print(name, *(f"{key} {value:.2f}" for key, value in figures.items()))
     print(path)

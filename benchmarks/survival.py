@@ -23,7 +23,8 @@ from typing import Any, Literal
 
 from benchmarks.load import Client
 from benchmarks.machine import describe_command, describe_machine
-from benchmarks.served import ROOT, serving
+from benchmarks.results_file import RESULTS, write_result
+from benchmarks.served import serving
 
 TEXTS = Path(__file__).with_name("survival_texts.txt")
 MIN_SHARE = 0.995
@@ -227,7 +228,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--checkpoint", help="checkpoint to serve (the bundled ones)")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="cpu")
     parser.add_argument("--texts", type=Path, default=TEXTS, help="what to send")
-    parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
+    parser.add_argument("--results", type=Path, default=RESULTS)
     return parser.parse_args()
 
 
@@ -249,9 +250,7 @@ def main() -> int:
         "kinds": [asdict(one) for one in kinds(items)],
         "table": table(items),
     }
-    path = arguments.results / f"survival-{started:%Y%m%d-%H%M%S}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    path = write_result(arguments.results, "survival", started, report)
     for one in items:
         if one.fate == "lost":
             print(f"lost: {one.text}, {one.direction}: {one.item!r}")

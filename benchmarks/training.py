@@ -22,6 +22,7 @@ import torch
 from numpy.typing import NDArray
 
 from benchmarks.machine import describe_command, describe_machine
+from benchmarks.results_file import RESULTS, write_result
 from model.nn.transformer import Transformer
 from model.system.allocator import keep_freed_memory
 from model.train.config.optimiser import OptimiserConfig
@@ -125,7 +126,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--updates", type=int, default=20, help="a process (%(default)s)")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
+    parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--memory", choices=MEMORY, help="measure this alone, in this process")
     parser.add_argument("--loss", choices=LOSSES, default="cross-entropy", help="with --memory")
     arguments = parser.parse_args()
@@ -156,9 +157,7 @@ def main() -> None:
             for (loss, memory), found in speeds.items()
         ],
     }
-    arguments.results.mkdir(parents=True, exist_ok=True)
-    path = arguments.results / f"training-{started:%Y%m%d-%H%M%S}.json"
-    path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    path = write_result(arguments.results, "training", started, result)
     print(table(speeds))
     print(f"\n{path}")
 

@@ -6,7 +6,6 @@ benchmarks/results/trials-<time>.json. Measures nothing itself: how fast shapes 
 """
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -16,9 +15,8 @@ from pathlib import Path
 import yaml
 
 from benchmarks.machine import describe_command, describe_machine
+from benchmarks.results_file import RESULTS, write_result
 from model.train.records.journal import JOURNAL_FILE, read_journal
-
-ROOT = Path(__file__).resolve().parents[1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +44,7 @@ def main() -> None:
     """Read, write, print."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folder", type=Path, help="runs/trials/GROUP")
-    parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
+    parser.add_argument("--results", type=Path, default=RESULTS)
     arguments = parser.parse_args()
     runs = sorted(path.parent for path in arguments.folder.glob(f"*/{JOURNAL_FILE}"))
     trials = [trial for run in runs if (trial := read_trial(run)) is not None]
@@ -60,9 +58,7 @@ def main() -> None:
         "machine": describe_machine(),
         "trials": [asdict(trial) for trial in trials],
     }
-    arguments.results.mkdir(parents=True, exist_ok=True)
-    path = arguments.results / f"trials-{started:%Y%m%d-%H%M%S}.json"
-    path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    path = write_result(arguments.results, "trials", started, result)
     print(table(trials))
     print(f"\n{path}")
 

@@ -22,10 +22,10 @@ from pathlib import Path
 
 from benchmarks.load import Client, run_level
 from benchmarks.machine import describe_command, describe_machine
+from benchmarks.results_file import RESULTS, write_result
 from benchmarks.served import (
     LAG,
     MAX_LAG_SECONDS,
-    ROOT,
     SENTENCES,
     Measured,
     histogram_quantile,
@@ -249,7 +249,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--uploaders", type=int, default=2, help="at once (%(default)s)")
     parser.add_argument("--clients", type=int, default=2, help="short requests at once")
     parser.add_argument("--seconds", type=float, default=30.0, help="of each kind")
-    parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
+    parser.add_argument("--results", type=Path, default=RESULTS)
     return parser.parse_args()
 
 
@@ -273,9 +273,7 @@ def main() -> int:
         "rows": rows,
         "missed_marks": missed,
     }
-    arguments.results.mkdir(parents=True, exist_ok=True)
-    path = arguments.results / f"uploads-{started:%Y%m%d-%H%M%S}.json"
-    path.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    path = write_result(arguments.results, "uploads", started, report)
     print(f"\n{table(rows)}\n\n{path}")
     print("\n".join(f"missed: {words}" for words in missed))
     return 1 if missed else 0

@@ -13,7 +13,6 @@ quiet machine; Linux.
 import argparse
 import asyncio
 import gc
-import json
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -38,7 +37,7 @@ from benchmarks.machine import describe_command, describe_machine
 from benchmarks.random_checkpoint import VOCABULARY_SIZE, write_random_checkpoint
 from benchmarks.replicas.simulation import Outcome, Plan, simulate
 from benchmarks.replicas.steps import StepTimes
-from benchmarks.served import ROOT
+from benchmarks.results_file import RESULTS, write_result
 from benchmarks.soak.server import ONE_BUNDLED, serving
 from benchmarks.soak.texts import sentences
 from model.system.cores import usable_cores
@@ -63,7 +62,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--closed-seconds", type=float, default=15.0)
     parser.add_argument("--open-seconds", type=float, default=60.0, help="a share of the capacity")
     parser.add_argument("--shares", type=float, nargs="+", default=[0.3, 0.6, 0.8])
-    parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
+    parser.add_argument("--results", type=Path, default=RESULTS)
     return parser.parse_args()
 
 
@@ -295,9 +294,7 @@ def main() -> int:
         "checks": checks,
         "capacity": [capacity_of(name, found, plan, arguments) for name in found.times],
     }
-    path = arguments.results / f"capacity-{started:%Y%m%d-%H%M%S}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    path = write_result(arguments.results, "capacity", started, report)
     loads = ["1 client", f"{NUM_CLIENTS} clients that wait"]
     loads += [f"{share:.0%} of that, by chance" for share in (SELDOM_SHARE, *arguments.shares)]
     print(check_table(loads, checks))

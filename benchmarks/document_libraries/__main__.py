@@ -30,10 +30,10 @@ from benchmarks.document_libraries.libraries import LIBRARIES
 from benchmarks.document_libraries.losses import Losses, losses
 from benchmarks.document_libraries.reach import reach
 from benchmarks.machine import describe_command, describe_machine
+from benchmarks.results_file import RESULTS, write_result
 from model.documents.formats import open_document
 from model.errors import DocumentError
 
-ROOT = Path(__file__).resolve().parents[2]
 _NUM_DIGITS = (250, 500, 1_000)
 _COLUMNS = tuple(one.name for one in fields(Losses))
 
@@ -115,7 +115,7 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--most", type=int, default=40, help="files of a maker (%(default)s)")
     parser.add_argument("--files", type=Path, nargs="*", default=[], help="further files")
-    parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
+    parser.add_argument("--results", type=Path, default=RESULTS)
     return parser.parse_args(words)
 
 
@@ -152,9 +152,7 @@ def main(words: Sequence[str]) -> int:
         "wall_seconds": round(time.monotonic() - clock, 1),
     }
     print(json.dumps({name: result[name] for name in list(result)[-4:]}, indent=1))
-    path = arguments.results / f"document-libraries-{started:%Y%m%d-%H%M%S}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    path = write_result(arguments.results, "document-libraries", started, result)
     print(path)
     return 0
 

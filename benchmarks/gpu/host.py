@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.machine import describe_command, describe_machine
+from benchmarks.results_file import write_result
 from model.config import ModelConfig, SearchConfig, SpecialTokens
 from model.decode.backends.cuda.buckets import Bucket
 from model.decode.backends.cuda.grid import Grid
@@ -173,8 +174,7 @@ def main() -> int:
         "machine": describe_machine(),
         "microseconds_a_sentence": found,
     }
-    path = arguments.output / f"gpu-host-{now:%Y%m%d-%H%M%S}.json"
-    path.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    path = write_result(arguments.output, "gpu-host", now, report)
     print(json.dumps(found, indent=1))
     print(path)
     return 0

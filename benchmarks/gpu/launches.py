@@ -12,7 +12,6 @@ device says more. Results go to benchmarks/results/gpu-launches-DATE.json.
 
 import argparse
 import importlib.util
-import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -27,6 +26,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from benchmarks.machine import describe_command, describe_machine
+from benchmarks.results_file import write_result
 from model.config import ModelConfig, SearchConfig, SpecialTokens
 from model.decode.backends.cuda.backend import GridBackend
 from model.decode.backends.cuda.recording import Step
@@ -230,9 +230,7 @@ def main() -> int:
         "layers": NUM_LAYERS,
         "rows": rows,
     }
-    path = arguments.output / f"gpu-launches-{now:%Y%m%d-%H%M%S}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    path = write_result(arguments.output, "gpu-launches", now, report)
     print(path)
     return 0
 

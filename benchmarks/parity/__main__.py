@@ -14,7 +14,6 @@ networks of released sizes. Generators are the tests': PYTHONPATH must hold `tes
 """
 
 import argparse
-import json
 import os
 import sys
 import tempfile
@@ -36,8 +35,7 @@ from benchmarks.parity.marian import compare_live, exported_families, marian_fam
 from benchmarks.parity.references import COMPARISONS
 from benchmarks.parity.subject import converted
 from benchmarks.parity.text import read_lines, text_facts
-
-ROOT = Path(__file__).resolve().parents[2]
+from benchmarks.results_file import RESULTS, write_result
 
 
 def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
@@ -52,7 +50,7 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--only", nargs="+", metavar="FAMILY", help="those of the table's names")
     parser.add_argument("--marian", metavar="PYTHON", help="an interpreter with pymarian")
-    parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
+    parser.add_argument("--results", type=Path, default=RESULTS)
     arguments = parser.parse_args(words)
     if min(arguments.sentences, arguments.full_sentences) < 1:
         parser.error("at least one sentence is needed")
@@ -147,9 +145,7 @@ def main(words: Sequence[str]) -> int:
         "text": text_facts(data),
         "rows": rows,
     }
-    path = arguments.results / f"parity-families-{started:%Y%m%d-%H%M%S}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    path = write_result(arguments.results, "parity-families", started, result)
     print(f"\n{len(rows) - num_failed} of {len(rows)} networks are their references'\n{path}")
     return 1 if num_failed else 0
 

@@ -26,12 +26,13 @@ import torch
 from transformers.utils import logging
 
 from benchmarks.machine import describe_command, describe_machine
-from benchmarks.parity.__main__ import ROOT, described
+from benchmarks.parity.__main__ import described
 from benchmarks.parity.answers import Answers, add_answers, asked, reference_of
 from benchmarks.parity.families import FULL, REDUCED, Family
 from benchmarks.parity.figures import COLUMNS, HEAD, Figures, merged, restored
 from benchmarks.parity.subject import STORED, Sample, batches, convert_as, first_pair, opened
 from benchmarks.parity.text import read_lines, text_facts
+from benchmarks.results_file import RESULTS, write_result
 from model.checkpoint.description.config_file import read_manifest
 from model.checkpoint.manifest import Manifest
 from model.checkpoint.tokenizer import load_tokenizer
@@ -62,7 +63,7 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
         action="store_true",
         help="ask no more: judge what the reference has answered; short lines go first",
     )
-    parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
+    parser.add_argument("--results", type=Path, default=RESULTS)
     arguments = parser.parse_args(words)
     if arguments.sentences < 1 or arguments.max_target < 2:
         parser.error("at least one sentence is needed, and targets of 2 tokens, EOS among them")
@@ -255,9 +256,7 @@ def main(words: Sequence[str]) -> int:
         "text": text_facts(data),
         "rows": [described(figures, time.monotonic() - clock)],
     }
-    path = arguments.results / f"parity-families-{started:%Y%m%d-%H%M%S}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    path = write_result(arguments.results, "parity-families", started, result)
     print(path)
     return 0 if figures.is_parity else 1
 

@@ -15,7 +15,6 @@ PYTHONPATH must hold `tests`.
 """
 
 import argparse
-import json
 import os
 import sys
 import tempfile
@@ -37,8 +36,8 @@ from benchmarks.parity.tokenizer_families import (
     Reference,
     TokenizerFamily,
 )
+from benchmarks.results_file import RESULTS, write_result
 
-ROOT = Path(__file__).resolve().parents[2]
 OTHERS = ("de", "es", "fr", "ja", "zh")
 _COLUMNS = "{:20} {:25} {:>7} {:>9} {:>6} {:>9} {:>8} {:>8}"
 _HEAD = ("family", "reference", "lines", "encoded", "ties", "decoded", "skipped", "differ")
@@ -188,7 +187,7 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--lines", type=int, default=10_000, help="of each family (%(default)s)")
     names = [family.name for family in TOKENIZERS]
     parser.add_argument("--only", nargs="+", choices=names, metavar="FAMILY")
-    parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
+    parser.add_argument("--results", type=Path, default=RESULTS)
     arguments = parser.parse_args(words)
     if arguments.lines < 1:
         parser.error("at least one line is needed")
@@ -219,9 +218,7 @@ def main(words: Sequence[str]) -> int:
         "text": "real lines of test sets" if data else "bundled sentences, varied",
         "rows": [asdict(row) for row in rows],
     }
-    path = arguments.results / f"parity-tokenizers-{started:%Y%m%d-%H%M%S}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    path = write_result(arguments.results, "parity-tokenizers", started, result)
     num_failed = sum(row.num_differing > 0 for row in rows)
     print(f"\n{len(rows) - num_failed} of {len(rows)} tokenizers are their references'\n{path}")
     return 1 if num_failed else 0

@@ -17,6 +17,7 @@ import psutil
 
 from benchmarks.machine import describe_command, describe_machine
 from benchmarks.peers.models import ROOT
+from benchmarks.results_file import write_result
 from model.native import kernels
 
 RESULTS = ROOT / "benchmarks" / "results"
@@ -52,11 +53,8 @@ def header(
 def write(result: Mapping[str, object], directory: Path) -> Path:
     """Write a result under the time it was started."""
     started = datetime.fromisoformat(str(result["started"]))
-    directory.mkdir(parents=True, exist_ok=True)
     asked = f"{result['instruction_set']}-" if result.get("is_instruction_set_asked_for") else ""
-    path = directory / f"{asked}{result['benchmark']}-{started:%Y%m%d-%H%M%S}.json"
-    path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    return path
+    return write_result(directory, f"{asked}{result['benchmark']}", started, result)
 
 
 def latest(directory: Path) -> dict[str, Result]:

@@ -7,7 +7,6 @@ failed. On a machine with many cores or GPUs it needs no flag.
 """
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -18,6 +17,7 @@ from benchmarks.machine import describe_command, describe_machine
 from benchmarks.replicas.served import Variant, measure
 from benchmarks.replicas.simulation import Plan, knee, simulate
 from benchmarks.replicas.steps import StepTimes, measure_steps
+from benchmarks.results_file import RESULTS, write_result
 from benchmarks.served import ROOT, SENTENCES
 from model.system.cores import usable_cores
 from model.system.gpu_count import num_gpus
@@ -38,7 +38,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=2, help="%(default)s")
     parser.add_argument("--step-seconds", type=float, default=1.5, help="a number of sentences")
     parser.add_argument("--processes", type=int, help="of clients (a quarter of the cores)")
-    parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
+    parser.add_argument("--results", type=Path, default=RESULTS)
     return parser.parse_args()
 
 
@@ -150,9 +150,7 @@ def main() -> int:
         "front_limit_replicas": front_limit(times[0], front=front) if times else None,
         "simulated": simulated(times, front=front, clients=(8, 32)) if times else [],
     }
-    path = arguments.results / f"replicas-{started:%Y%m%d-%H%M%S}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    path = write_result(arguments.results, "replicas", started, report)
     print(path)
     num_errors = sum(int(str(row["num_errors"])) for row in rows)
     if num_errors:

@@ -12,7 +12,6 @@ are left out, and it is said which.
 """
 
 import argparse
-import json
 import os
 import signal
 import sys
@@ -25,6 +24,7 @@ from pathlib import Path
 from typing import get_args
 
 from benchmarks.machine import describe_command, describe_commit, describe_machine
+from benchmarks.results_file import RESULTS, write_result
 from benchmarks.same_outputs.compared import (
     Compared,
     ComputeType,
@@ -38,7 +38,6 @@ from benchmarks.same_outputs.library import compare_libraries
 from benchmarks.same_outputs.served import compare_servers
 from benchmarks.same_outputs.text import chosen_files, read_text, shown_name
 
-ROOT = Path(__file__).resolve().parents[2]
 COLUMNS = "{:8}  {:12}  {:12}  {:8}  {:6}  {:>9}  {:>9}"
 HEAD = ("way", "direction", "checkpoint", "numbers", "search", "sentences", "differing")
 CALLS: Mapping[Way, Callable[[Plan, Deadline], Iterator[Compared]]] = {
@@ -69,7 +68,7 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--threads", type=int, default=1, help="of each checkout (%(default)s)")
     parser.add_argument("--max-minutes", type=float, default=180.0, help="then it ends, with 1")
-    parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
+    parser.add_argument("--results", type=Path, default=RESULTS)
     return parser.parse_args(words)
 
 
@@ -152,9 +151,7 @@ def compare(arguments: argparse.Namespace, words: Sequence[str], deadline: Deadl
         "num_lines": {language: len(own) for language, own in lines.items()},
         "rows": [described(row) for row in rows],
     }
-    path = arguments.results / f"same-outputs-{started:%Y%m%d-%H%M%S}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    path = write_result(arguments.results, "same-outputs", started, result)
     num_differing = sum(len(row.differing) for row in rows)
     print(f"\n{num_differing} of {sum(row.num_sentences for row in rows)} outputs differ\n{path}")
     return 1 if num_differing else 0

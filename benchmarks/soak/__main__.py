@@ -6,7 +6,6 @@ machine; `--quick` shows in a few minutes that everything runs, and its numbers 
 
 import argparse
 import asyncio
-import json
 import sys
 import tempfile
 import time
@@ -16,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks.machine import describe_command, describe_machine
+from benchmarks.results_file import write_result
 from benchmarks.soak import (
     agreement,
     corruption,
@@ -105,9 +105,7 @@ def main() -> int:
         "scenarios": found,
     }
     results = arguments.results or (_BUILD if arguments.quick else _RESULTS)
-    results.mkdir(parents=True, exist_ok=True)
-    path = results / f"soak-{started:%Y%m%d-%H%M%S}.json"
-    path.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    path = write_result(results, "soak", started, report)
     print(path)
     return 1 if any(outcome["missed"] for outcome in found.values()) else 0
 
