@@ -13,7 +13,7 @@ from pathlib import Path
 
 from benchmarks.peers import families, isa, marks, memory, offline, results, served
 from benchmarks.peers.models import BUNDLED, write_models
-from benchmarks.peers.plan import FULL, HELD, INT8, QUICK, Plan
+from benchmarks.peers.plan import FULL, HELD, INT8, QUICK, FamilyPlan, Plan
 from benchmarks.peers.rivals import MAX_THREADS, pin
 
 _MAX_BUSY_PERCENT = 10.0
@@ -48,13 +48,13 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--marian",
         metavar="PYTHON",
-        help="an interpreter with pymarian, for `--only families`; without it Marian is left out",
+        help="an interpreter with pymarian, for the families; without it Marian is left out",
     )
     parser.add_argument(
         "--family",
         action="append",
         choices=[family.shape for family in FULL.families],
-        help="of `--only families`, this one; may be given several times",
+        help="this one of the families; may be given several times",
     )
     parser.add_argument(
         "--clients",
@@ -80,10 +80,15 @@ def chosen_plan(arguments: argparse.Namespace) -> Plan:
         levels = tuple(arguments.clients)
         served = replace(plan.served, clients=levels, open_shares=(), probe_seconds=0.0)
         plan = replace(plan, served=served)
-    if not arguments.family:
-        return plan
-    wanted = [family for family in plan.families if family.shape in arguments.family]
-    return replace(plan, families=tuple(wanted))
+    families = [family for family in plan.families if _is_wanted(family, arguments)]
+    return replace(plan, families=tuple(families))
+
+
+def _is_wanted(family: FamilyPlan, arguments: argparse.Namespace) -> bool:
+    """Whether a family is among those that are named, or needs no naming."""
+    if arguments.family:
+        return family.shape in arguments.family
+    return family.is_in_every_run or bool(arguments.only)
 
 
 def measure(
@@ -118,7 +123,7 @@ def main() -> None:
     os.environ.update(isa.environment(arguments.isa))  # the rivals' processes inherit it
     num_threads = min(arguments.threads or MAX_THREADS, len(pin()))
     with tempfile.TemporaryDirectory() as folder:
-        wanted = arguments.only or results.BY_DEFAULT
+        wanted = arguments.only or results.BENCHMARKS
         kept = arguments.models or Path(folder)
         models = _write_networks(kept, wanted, plan, marian=arguments.marian)
         for benchmark in wanted:

@@ -6,7 +6,7 @@ Owns the targets and the arithmetic. Reads results, measures nothing.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from benchmarks.peers.results import BY_DEFAULT, Result
+from benchmarks.peers.results import Result
 from benchmarks.peers.rivals import CTRANSLATE2, DRAGOMAN_FLOAT32, DRAGOMAN_INT8
 from benchmarks.peers.rounds import median
 
@@ -71,7 +71,7 @@ def all_marks(results: Mapping[str, Result]) -> list[Mark]:
     for name, make in kinds.items():
         if name in results:
             marks += make(results[name])
-        elif name in BY_DEFAULT:
+        else:
             marks.append(Mark(name=f"{name}: no results", value=None, target=1.0, is_minimum=True))
     return marks
 

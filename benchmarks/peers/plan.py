@@ -91,6 +91,7 @@ class FamilyPlan:
         target_length: Tokens with EOS of every answer.
         max_rounds: Of every point.
         budget_seconds: For all rounds but the first three.
+        is_in_every_run: Without being asked for; the others take `--only families`.
     """
 
     shape: str
@@ -100,6 +101,7 @@ class FamilyPlan:
     target_length: int = 32
     max_rounds: int = 5
     budget_seconds: float = 240.0
+    is_in_every_run: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,8 +112,12 @@ class Plan:
     served: ServedPlan
     memory: MemoryPlan
     families: tuple[FamilyPlan, ...] = (
-        FamilyPlan(shape="student", has_marian=True, num_file_sentences=2_000),
-        FamilyPlan(shape="nllb-600m", has_marian=False, num_file_sentences=100),
+        FamilyPlan(
+            shape="student", has_marian=True, num_file_sentences=2_000, is_in_every_run=True
+        ),
+        FamilyPlan(
+            shape="nllb-600m", has_marian=False, num_file_sentences=100, is_in_every_run=True
+        ),
         *(
             FamilyPlan(
                 shape=shape,
@@ -170,6 +176,7 @@ QUICK = Plan(
             target_length=8,
             max_rounds=1,
             budget_seconds=20.0,
+            is_in_every_run=True,
         ),
     ),
     is_quick=True,

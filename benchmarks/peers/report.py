@@ -194,28 +194,26 @@ def _memory(result: Result) -> list[str]:
 
 
 def _runs(results: Mapping[str, Result]) -> str:
-    rows = []
-    for name, found in results.items():
-        files = [entry["file"] for entry in found.get("families", [])] or [found["file"]]
-        machine = found["machine"]
-        versions = machine["versions"]
-        units = ", ".join(machine["vector_units"])
-        engines = ", ".join(f"{p} {versions[p]}" for p in ("torch", "ctranslate2", "transformers"))
-        rows.append(
-            [
-                ", ".join(
-                    f"[{name}](../benchmarks/results/{file})" for file in dict.fromkeys(files)
-                ),
-                found["started"],
-                f"{machine['processor']}, {machine['num_cores']} cores, {units}",
-                found.get("instruction_set", ""),
-                engines,
-                f"`{machine['commit']}`",
-            ]
-        )
+    rows = [_run(name, found) for name, found in results.items() if "families" not in found]
+    families = results.get("families", {}).get("families", [])
+    rows += [_run(one["family"], one["run"] | {"file": one["file"]}) for one in families]
     return tables.table(
         ["results", "started", "machine", "our kernels", "versions", "commit"], rows
     )
+
+
+def _run(name: str, found: Result) -> list[str]:
+    machine = found["machine"]
+    versions = machine["versions"]
+    units = ", ".join(machine["vector_units"])
+    return [
+        f"[{name}](../benchmarks/results/{found['file']})",
+        found["started"],
+        f"{machine['processor']}, {machine['num_cores']} cores, {units}",
+        found.get("instruction_set", ""),
+        ", ".join(f"{one} {versions[one]}" for one in ("torch", "ctranslate2", "transformers")),
+        f"`{machine['commit']}`",
+    ]
 
 
 def _reproduce() -> str:

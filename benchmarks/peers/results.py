@@ -23,8 +23,6 @@ from model.native import kernels
 RESULTS = ROOT / "benchmarks" / "results"
 QUICK_RESULTS = ROOT / "build" / "bench-peers"
 BENCHMARKS = ("offline", "served", "memory", "families")
-BY_DEFAULT = BENCHMARKS[:3]
-"""Those that a run without `--only` has; the families take as long as all of them."""
 Result = dict[str, Any]  # read from JSON: its readers know its shape
 _POLL_SECONDS = 1.0  # at what others do while this process sleeps
 _PACKAGES = ("ctranslate2", "transformers", "numpy", "psutil")
@@ -60,7 +58,8 @@ def write(result: Mapping[str, object], directory: Path) -> Path:
 def latest(directory: Path) -> dict[str, Result]:
     """The latest result of every benchmark that has one, with its file's name as "file".
 
-    Families are measured one by one: each is that of the latest file that has it, which it names.
+    Families are measured one by one: each is that of the latest file that has it, which it names,
+    with what that file says of its run as "run".
     """
     found: dict[str, Result] = {}
     for benchmark in BENCHMARKS:
@@ -75,8 +74,9 @@ def latest(directory: Path) -> dict[str, Result]:
 
 def _joined(before: Sequence[Result], content: Result, path: Path) -> list[Result]:
     by_family = {entry["family"]: entry for entry in before}
+    run = {name: value for name, value in content.items() if name != "families"}
     for entry in content["families"]:
-        by_family[entry["family"]] = entry | {"file": path.name}
+        by_family[entry["family"]] = entry | {"file": path.name, "run": run}
     return list(by_family.values())
 
 

@@ -56,8 +56,18 @@ def test_families_may_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.argv", ["peers", "--family", "t5-base", "--family", "mbart-50"])
     plan = chosen_plan(parse_arguments())
     assert [family.shape for family in plan.families] == ["t5-base", "mbart-50"]
-    monkeypatch.setattr("sys.argv", ["peers"])
-    assert chosen_plan(parse_arguments()) is FULL
+
+
+def test_a_run_has_the_families_with_marks_and_all_of_them_when_it_is_about_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def shapes(*words: str) -> list[str]:
+        monkeypatch.setattr("sys.argv", ["peers", *words])
+        return [family.shape for family in chosen_plan(parse_arguments()).families]
+
+    assert shapes() == ["student", "nllb-600m"]
+    assert shapes("--only", "families") == [family.shape for family in FULL.families]
+    assert shapes("--quick") == ["student"]
 
 
 def test_named_levels_are_all_that_is_asked_of_the_servers(monkeypatch: pytest.MonkeyPatch) -> None:

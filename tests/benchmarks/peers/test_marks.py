@@ -35,6 +35,7 @@ def test_every_mark_has_its_ratio_its_target_and_its_verdict() -> None:
         "served p99, 32 clients, bundled": (pytest.approx(2 / 3), 0.5, False),
         "growth of resident memory, loaded": (0.9, 1.0, True),
         "growth of resident memory, peak": (1.2, 1.0, False),
+        "families: no results": (None, 1.0, False),
     }
 
 
@@ -77,6 +78,7 @@ def test_what_was_not_measured_is_not_reached() -> None:
         "served sentences/s, 32 clients, bundled",
         "served p99, 32 clients, bundled",
         "memory: no results",
+        "families: no results",
     ]
     assert not any(mark.is_reached for mark in unmeasured)
     assert str(unmeasured[0]).startswith("unmeasured")

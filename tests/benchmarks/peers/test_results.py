@@ -37,6 +37,8 @@ def test_a_family_that_was_measured_alone_takes_its_own_place_among_the_others(
     one = write("04:00:00", {"t5-base": 3.0})
     latest = results.latest(tmp_path)["families"]
     assert latest["file"] == one
+    runs = [entry.pop("run") for entry in latest["families"]]
+    assert [run["started"][11:19] for run in runs] == ["03:00:00", "04:00:00"]
     assert latest["families"] == [
         {"family": "student", "points": [{"speed": 1.0}], "file": both},
         {"family": "t5-base", "points": [{"speed": 3.0}], "file": one},
