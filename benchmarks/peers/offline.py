@@ -116,7 +116,12 @@ def measure(models: Mapping[str, Path], plan: OfflinePlan, num_threads: int) -> 
     stages = [
         *((str(v), small_points(plan, specs, v), 0.2) for v in reversed(plan.vocabularies)),
         ("bundled", text_points(plan, specs, models["bundled"] / "checkpoint"), 0.25),
-        (str(plan.vocabularies[0]), file_points(plan, specs), 1.0),
+        *(
+            (str(vocabulary), file_points(plan, specs, vocabulary), 1 / num_left)
+            for vocabulary, num_left in zip(
+                plan.vocabularies, range(len(plan.vocabularies), 0, -1), strict=True
+            )
+        ),
     ]
     for name, points, share in stages:
         used = {entry.spec.name for point in points for entry in point.entries}
@@ -159,9 +164,8 @@ def small_points(plan: OfflinePlan, specs: Sequence[Spec], vocabulary: int) -> l
     return points
 
 
-def file_points(plan: OfflinePlan, specs: Sequence[Spec]) -> list[Point]:
+def file_points(plan: OfflinePlan, specs: Sequence[Spec], vocabulary: int) -> list[Point]:
     """A whole file of random sentences of mixed lengths, without Hugging Face."""
-    vocabulary = plan.vocabularies[0]
     points = []
     for beam_size in (4, 1):
         work = file_work(plan.num_file_sentences, vocab_size=vocabulary, beam_size=beam_size)

@@ -11,7 +11,7 @@ class OfflinePlan:
     """Of the offline measurements.
 
     Attributes:
-        vocabularies: Of the random networks; the first has the file too.
+        vocabularies: Of the random networks.
         counts: Sentences handed over at once.
         target_length: Tokens with EOS of every answer.
         max_rounds: Of small points; fewer when their share of the time is used up.
@@ -38,7 +38,7 @@ class OfflinePlan:
     max_file_rounds: int = 3
     num_sample_sentences: int = 128
     num_group_sentences: int = 192
-    budget_seconds: float = 680.0
+    budget_seconds: float = 900.0
     has_float32: bool = True
 
 

@@ -87,6 +87,7 @@ def readme_table(results: Mapping[str, Result]) -> str:
     files = [
         f"[{name}](benchmarks/results/{found['file']}) at `{found['machine']['commit']}`"
         for name, found in results.items()
+        if name != "families"
     ]
     machine = next(iter(results.values()))["machine"]
     where = f"{machine['processor']}, {machine['num_cores']} cores"

@@ -10,7 +10,14 @@ pytest.importorskip("ctranslate2", reason="CTranslate2 is not installed")
 pytest.importorskip("psutil", reason="psutil comes with the extra bench")
 
 from benchmarks.peers.ctranslate2_server import ServerSettings, create_app
-from benchmarks.peers.offline import EXACT_SUFFIX, Entry, Point, measure_point, small_points
+from benchmarks.peers.offline import (
+    EXACT_SUFFIX,
+    Entry,
+    Point,
+    file_points,
+    measure_point,
+    small_points,
+)
 from benchmarks.peers.plan import QUICK
 from benchmarks.peers.rivals import (
     CTRANSLATE2,
@@ -88,6 +95,15 @@ def test_a_process_that_leaves_is_named(models: Path) -> None:
         pytest.raises(RuntimeError, match="the process of CTranslate2 has left"),
     ):
         rivals[CTRANSLATE2].ask("nonsense")
+
+
+def test_a_file_is_of_the_vocabulary_that_is_asked_for_with_both_searches() -> None:
+    points = file_points(QUICK.offline, all_specs(2), 600)
+    assert [(point.facts["vocabulary"], point.work.beam_size) for point in points] == [
+        (600, 4),
+        (600, 1),
+    ]
+    assert {entry.name for entry in points[0].entries} >= {DRAGOMAN_INT8, CTRANSLATE2}
 
 
 def test_every_rival_is_measured_greedily_and_with_four_beams() -> None:
