@@ -1,5 +1,6 @@
 """The release workflow is off until it is switched on, and builds what the repository can build."""
 
+import ast
 import re
 import tomllib
 from fnmatch import fnmatch
@@ -118,7 +119,7 @@ def test_the_wheels_are_of_versions_of_python_that_the_package_allows() -> None:
     [step] = uses("pypa/cibuildwheel")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     least = int(project["requires-python"].removeprefix(">=3."))
-    built = re.findall(r"cp3(\d+)-manylinux_x86_64", step["env"]["CIBW_BUILD"])
+    built = re.findall(r"cp3(\d+)-manylinux_\*", step["env"]["CIBW_BUILD"])
     assert len(built) == len(step["env"]["CIBW_BUILD"].split())
     assert min(map(int, built)) == least
     [checked] = [script for name, script in SCRIPTS if name == "wheels" and "manylinux" in script]
@@ -126,6 +127,25 @@ def test_the_wheels_are_of_versions_of_python_that_the_package_allows() -> None:
     [python_alone] = [step for _, step in STEPS if "pip wheel" in step.get("run", "")]
     assert python_alone["env"] == {"DRAGOMAN_WITHOUT_KERNELS": "1"}
     assert "DRAGOMAN_WITHOUT_KERNELS" in (ROOT / "setup.py").read_text(encoding="utf-8")
+
+
+def test_the_wheels_of_each_architecture_are_looked_through_for_every_level_of_it() -> None:
+    setup = ast.parse((ROOT / "setup.py").read_text(encoding="utf-8"))
+    [sets] = [
+        node.value
+        for node in setup.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "INSTRUCTION_SETS"
+    ]
+    assert isinstance(sets, ast.Dict)
+    levels = {
+        ast.literal_eval(arch): {ast.literal_eval(key) for key in found.keys if key is not None}
+        for arch, found in zip(sets.keys, sets.values, strict=True)
+        if arch is not None and isinstance(found, ast.Dict)
+    }
+    matrix = JOBS["wheels"]["strategy"]["matrix"]["include"]
+    assert {one["arch"]: {*one["levels"].split()} for one in matrix} == levels
+    [checked] = [script for name, script in SCRIPTS if name == "wheels" and "manylinux" in script]
+    assert "for module in _kernels $(printf ' _kernels_%s' $LEVELS)" in checked
 
 
 def test_the_page_on_releases_says_what_switches_it_on_and_who_signs() -> None:
