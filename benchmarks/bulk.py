@@ -8,8 +8,8 @@ the lines: what two processes reach here that nobody coordinates. Both kinds of 
 cluster, which is there before. Each does a short and a long file, so that the difference is free of
 what starting costs; the starts are in the results too. Rounds go forth and back, as a machine is
 not equally fast all day, and the median counts. Prints lines and source tokens a second and a
-worker, against `--engine local` with as many threads, then who had the cores meanwhile, and writes
-benchmarks/results/bulk-<time>.json.
+worker, against `--engine local` with as many threads, then who had the cores meanwhile (where
+`others` is not small, the machine was not quiet), and writes benchmarks/results/bulk-<time>.json.
 """
 
 import argparse
@@ -238,6 +238,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 "lines_per_second_and_worker": row.per_worker,
                 "tokens_per_second_and_worker": row.per_worker * tokens,
                 "core_ms_a_line": row.core_ms_a_line(),
+                "own_ms_a_line": row.own_ms_a_line,
             }
             for row in rows
         ],

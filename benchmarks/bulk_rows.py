@@ -106,6 +106,16 @@ class Row:
         num_lines = self.num_lines * len(self.runs)
         return {part: seconds * 1e3 / num_lines for part, seconds in sorted(found.items())}
 
+    @property
+    def own_ms_a_line(self) -> float:
+        """Of these, what the way itself takes: its workers, its driver, the cluster if it has one.
+
+        A cluster is beside the other ways too, and does nothing for them.
+        """
+        found = self.core_ms_a_line()
+        parts = ("workers", "driver", "cluster") if self.way.is_on_ray else ("workers",)
+        return sum(found.get(part, 0.0) for part in parts)
+
 
 def table(rows: Sequence[Row], tokens_a_line: float) -> str:
     """The rows as Markdown, each worker against one of `--engine local` with as many threads."""
@@ -153,14 +163,21 @@ def _by_round(row: Row, base: Row | None) -> str:
 
 
 def times_table(rows: Sequence[Row]) -> str:
-    """Who had the cores, as Markdown: processor milliseconds a line."""
+    """Who had the cores, as Markdown: processor milliseconds a line.
+
+    The last column holds what a way takes itself against one of `--engine local`: a share that does
+    not suffer from what others took.
+    """
     parts = ("workers", "driver", "cluster", ROOT_KIND, "others", "stolen", "idle")
     lines = [
-        "| way | workers | threads | " + " | ".join(parts) + " |",
-        "|:--|--:|--:|" + "--:|" * len(parts),
+        "| way | workers | threads | " + " | ".join(parts) + " | by own time, of one `local` |",
+        "|:--|--:|--:|" + "--:|" * (len(parts) + 1),
     ]
+    local = {_place(row.way)[1:]: row.own_ms_a_line for row in rows if row.way.name == "local"}
     for row in rows:
         found = row.core_ms_a_line()
         cells = [*_place(row.way), *(f"{found.get(part, 0.0):.3f}" for part in parts)]
+        one, own = local.get((1, row.way.num_threads)), row.own_ms_a_line
+        cells.append(f"{one / own:.2f}" if one and own else "")
         lines.append("| " + " | ".join(map(str, cells)) + " |")
     return "\n".join(lines)
