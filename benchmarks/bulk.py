@@ -3,30 +3,36 @@
 The same lines, as often as they are wanted, are translated by commands as anybody gives them: line
 by line into a file, by `--engine local`, by `--engine ray` and by a pipeline of Ray Data
 (`benchmarks.ray_pipeline`) with one and with two workers, each of one thread, and the first two
-with two threads. Both kinds of Ray have the same cluster, which is there before. Each does a short
-and a long file, so that the difference is free of what starting costs; the starts are in the
-results too. Rounds take turns, as a machine is not equally fast all day. Prints lines and source
-tokens a second and a worker, against `--engine local` with as many threads, and writes
-benchmarks/results/bulk-<time>.json.
+with two threads. Two workers of `--engine local` are two commands side by side, each with half of
+the lines: what two processes reach here that nobody coordinates. Both kinds of Ray have the same
+cluster, which is there before. Each does a short and a long file, so that the difference is free of
+what starting costs; the starts are in the results too. Rounds go forth and back, as a machine is
+not equally fast all day, and the median counts. Prints lines and source tokens a second and a
+worker, against `--engine local` with as many threads, then who had the cores meanwhile (where
+`others` is not small, the machine was not quiet), and writes benchmarks/results/bulk-<time>.json.
 """
 
 import argparse
 import os
+import select
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict
 from datetime import UTC, datetime
 from itertools import cycle, islice
 from pathlib import Path
 
+from benchmarks.bulk_rows import Row, Taken, Way, table, times_table
 from benchmarks.machine import describe_command, describe_machine
+from benchmarks.process_times import ProcessTimes, kind_of_process
 from benchmarks.results_file import RESULTS, write_result
 from model.loading import load_for_decoding
 from model.offline.bulk.ray_data import translation_method
+from model.offline.bulk.ray_engine import OWN_CLUSTER
 from model.text.pipeline import TextPipeline
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -38,81 +44,17 @@ _CORES_BESIDE = 1
 """Of the cluster, for what reads and writes of a pipeline; it counts cores and does not pin."""
 _OBJECT_STORE_BYTES = 200 * 2**20
 _RAY = {
-    "RAY_USAGE_STATS_ENABLED": "0",
+    **OWN_CLUSTER,  # what `--engine ray` gives a cluster that it begins itself
     "RAY_AUTH_MODE": "disabled",
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "PYTHONPATH": str(ROOT),
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
-    """A way to translate a file.
-
-    Attributes:
-        name: It.
-        num_workers: Processes that hold a network.
-        num_threads: Of each.
-        flags: Besides input and output.
-    """
-
-    name: str
-    num_workers: int
-    num_threads: int
-    flags: tuple[str, ...] = ()
-
-    @property
-    def is_on_ray(self) -> bool:
-        """Whether it has a cluster."""
-        return self.name.startswith("ray")
-
-    def command(self, source: Path, output: Path, address: str) -> list[str]:
-        """What anybody would give.
-
-        Args:
-            source: A file of lines.
-            output: A file, or a folder.
-            address: Of the cluster.
-        """
-        blocks = ["--block-rows", str(_BLOCK_ROWS)]
-        on_ray = ["--ray-address", address, "--workers", str(self.num_workers)]
-        if self.name == "ray-data":
-            return [*_PIPELINE, str(source), str(output), *on_ray, *blocks]
-        where = [str(output)] if self.flags else ["--output", str(output)]
-        command = [*_DRAGOMAN, str(source), *where, "--from", "en", "--to", "de"]
-        command += ["--threads", str(self.num_threads), *self.flags]
-        return command + (blocks if self.flags else []) + (on_ray if self.is_on_ray else [])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """What a way took.
-
-    Attributes:
-        way: It.
-        seconds: Of the short and of the long file in each round, starts included.
-        num_lines: By which the long file is longer.
-    """
-
-    way: Way
-    seconds: tuple[tuple[float, float], ...]
-    num_lines: int
-
-    @property
-    def lines_per_second(self) -> float:
-        """By the differences of all rounds."""
-        taken = sum(long - short for short, long in self.seconds)
-        return self.num_lines * len(self.seconds) / taken
-
-    @property
-    def per_worker(self) -> float:
-        """Lines a second and a worker."""
-        return self.lines_per_second / self.way.num_workers
+_COMMANDS = ("service.cli.main", "benchmarks.ray_pipeline")
 
 
 WAYS = (
     Way(name="lines", num_workers=1, num_threads=1),
     Way(name="local", num_workers=1, num_threads=1, flags=("--engine", "local")),
+    Way(name="local", num_workers=2, num_threads=1, flags=("--engine", "local")),
     Way(name="ray", num_workers=1, num_threads=1, flags=("--engine", "ray")),
     Way(name="ray", num_workers=2, num_threads=1, flags=("--engine", "ray")),
     Way(name="ray-data", num_workers=1, num_threads=1),
@@ -122,39 +64,111 @@ WAYS = (
 )
 
 
+def command_of(way: Way, source: Path, output: Path, address: str) -> list[str]:
+    """What anybody would give.
+
+    Args:
+        way: It.
+        source: A file of lines.
+        output: A file, or a folder.
+        address: Of the cluster.
+    """
+    blocks = ["--block-rows", str(_BLOCK_ROWS)]
+    on_ray = ["--ray-address", address, "--workers", str(way.num_workers)]
+    if way.name == "ray-data":
+        return [*_PIPELINE, str(source), str(output), *on_ray, *blocks]
+    where = [str(output)] if way.flags else ["--output", str(output)]
+    command = [*_DRAGOMAN, str(source), *where, "--from", "en", "--to", "de"]
+    command += ["--threads", str(way.num_threads), *way.flags]
+    return command + (blocks if way.flags else []) + (on_ray if way.is_on_ray else [])
+
+
 def measured(
     ways: Sequence[Way], sizes: tuple[int, int], folder: Path, *, rounds: int = 1, address: str = ""
 ) -> list[Row]:
     """Every way with both files, round by round."""
-    lines = (ROOT / "benchmarks" / "sentences.en").read_text(encoding="utf-8").splitlines()
-    files = []
-    for size in sizes:
-        files.append(folder / f"{size}.txt")
-        text = "".join(f"{line}\n" for line in islice(cycle(lines), size))
-        files[-1].write_text(text, encoding="utf-8")
-    seconds: list[list[tuple[float, float]]] = [[] for _ in ways]
+    runs: list[list[tuple[Taken, Taken]]] = [[] for _ in ways]
     for turn in range(rounds):
-        for number, way in enumerate(ways):
-            short, long = (
-                _seconds(way.command(file, folder / f"{turn}-{number}-{file.stem}", address))
-                for file in files
-            )
-            seconds[number].append((short, long))
-            print(f"{way.name} {way.num_workers}: {short:.1f} {long:.1f} s", file=sys.stderr)
+        order = list(enumerate(ways))
+        for number, way in order if turn % 2 == 0 else reversed(order):
+            output = folder / f"{turn}-{number}"
+            short, long = (_taken(way, size, folder, output, address) for size in sizes)
+            runs[number].append((short, long))
+            seconds = f"{short.seconds:.1f} {long.seconds:.1f} s"
+            print(f"{way.name} {way.num_workers}: {seconds}", file=sys.stderr)
     num_lines = sizes[1] - sizes[0]
     return [
-        Row(way=way, seconds=tuple(own), num_lines=num_lines)
-        for way, own in zip(ways, seconds, strict=True)
+        Row(way=way, runs=tuple(own), num_lines=num_lines)
+        for way, own in zip(ways, runs, strict=True)
     ]
 
 
-def _seconds(command: Sequence[str]) -> float:
-    """What one command takes."""
+def _taken(way: Way, size: int, folder: Path, output: Path, address: str) -> Taken:
+    """What a way takes for so many lines, its commands side by side."""
+    commands = []
+    for part in range(way.num_commands):
+        share = size * (part + 1) // way.num_commands - size * part // way.num_commands
+        source = _lines_file(share, folder)
+        commands.append(command_of(way, source, Path(f"{output}-{part}-{size}"), address))
+    times = ProcessTimes(os.getpid(), _kind_of) if sys.platform == "linux" else None
+    with nullcontext() if times is None else times.watched():
+        seconds = _seconds(commands, None if times is None else times.look)
+    return Taken(seconds=seconds, used=None if times is None else times.used())
+
+
+def _seconds(commands: Sequence[Sequence[str]], look: Callable[[], object] | None) -> float:
+    """What commands take side by side; `look` sees them before they are gone.
+
+    Raises:
+        CalledProcessError: One leaves with something else than 0.
+        TimeoutExpired: One takes too long.
+    """
     started = time.perf_counter()
-    subprocess.run(
-        command, check=True, timeout=_TIMEOUT_SECONDS, cwd=ROOT, env={**os.environ, **_RAY}
-    )
-    return time.perf_counter() - started
+    running = [
+        subprocess.Popen(command, cwd=ROOT, env={**os.environ, **_RAY}) for command in commands
+    ]
+    try:
+        for process in running:
+            _await_end(process)
+        seconds = time.perf_counter() - started
+        if look is not None:
+            look()
+        for process in running:
+            if status := process.wait(_TIMEOUT_SECONDS):
+                raise subprocess.CalledProcessError(status, process.args)
+    finally:
+        for process in running:
+            process.kill()
+            process.wait()
+    return seconds
+
+
+def _await_end(process: "subprocess.Popen[bytes]") -> None:
+    """Wait until a process has ended, and leave what the system tells of it, where it can be."""
+    if sys.platform != "linux":
+        process.wait(_TIMEOUT_SECONDS)
+        return
+    descriptor = os.pidfd_open(process.pid)
+    try:
+        select.select([descriptor], [], [], _TIMEOUT_SECONDS)
+    finally:
+        os.close(descriptor)
+
+
+def _kind_of(words: Sequence[str]) -> str:
+    """What a process is here."""
+    kind = kind_of_process(words)
+    return "command" if kind in _COMMANDS else kind
+
+
+def _lines_file(size: int, folder: Path) -> Path:
+    """A file of so many lines."""
+    path = folder / f"{size}.txt"
+    if not path.exists():
+        lines = (ROOT / "benchmarks" / "sentences.en").read_text(encoding="utf-8").splitlines()
+        text = "".join(f"{line}\n" for line in islice(cycle(lines), size))
+        path.write_text(text, encoding="utf-8")
+    return path
 
 
 @contextmanager
@@ -191,23 +205,6 @@ def _tokens_a_line() -> float:
     return sum(len(one.source_ids) for one in segments) / len(lines)
 
 
-def table(rows: Sequence[Row], tokens_a_line: float) -> str:
-    """The rows as Markdown, each worker against `--engine local` with as many threads."""
-    lines = [
-        "| way | workers | threads | lines/s | a worker | tokens/s a worker | of `local` |",
-        "|:--|--:|--:|--:|--:|--:|--:|",
-    ]
-    local = {row.way.num_threads: row.per_worker for row in rows if row.way.name == "local"}
-    for row in rows:
-        way = row.way
-        base = local.get(way.num_threads)
-        share = f"{row.per_worker / base:.2f}" if base else ""
-        cells = [way.name, way.num_workers, way.num_threads, f"{row.lines_per_second:.1f}"]
-        cells += [f"{row.per_worker:.1f}", f"{row.per_worker * tokens_a_line:.0f}", share]
-        lines.append("| " + " | ".join(map(str, cells)) + " |")
-    return "\n".join(lines)
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print the table, write the results."""
     names = sorted({way.name for way in WAYS})
@@ -224,7 +221,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     tokens = _tokens_a_line()
     with tempfile.TemporaryDirectory() as folder, _cluster(ways) as address:
         rows = measured(ways, sizes, Path(folder), rounds=options.rounds, address=address)
-    print(table(rows, tokens))
+    print(table(rows, tokens), times_table(rows), sep="\n\n")
     now = datetime.now(UTC)
     report = {
         "command": describe_command("benchmarks.bulk", sys.argv[1:]),
@@ -240,6 +237,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 "lines_per_second": row.lines_per_second,
                 "lines_per_second_and_worker": row.per_worker,
                 "tokens_per_second_and_worker": row.per_worker * tokens,
+                "core_ms_a_line": row.core_ms_a_line(),
+                "own_ms_a_line": row.own_ms_a_line,
             }
             for row in rows
         ],

@@ -33,14 +33,19 @@ class RunningCluster:
 
     def workers(self) -> list[psutil.Process]:
         """Processes that hold the network of a bulk job."""
-        found = []
-        for process in psutil.Process(self.process.pid).children(recursive=True):
-            try:
-                if "BulkWorker" in " ".join(process.cmdline()):
-                    found.append(process)
-            except psutil.Error:  # gone meanwhile
-                continue
-        return found
+        return workers_below(self.process.pid)
+
+
+def workers_below(pid: int) -> list[psutil.Process]:
+    """Processes that hold the network of a bulk job, of all that descend from one."""
+    found = []
+    for process in psutil.Process(pid).children(recursive=True):
+        try:
+            if "BulkWorker" in " ".join(process.cmdline()):
+                found.append(process)
+        except psutil.Error:  # gone meanwhile
+            continue
+    return found
 
 
 def begun_cluster(

@@ -2,11 +2,12 @@
 
 Owns the order: a worker goes on with the block behind its last one, so that it reads a file in one
 go; then it begins where no other reads; then it takes whatever is first. A block belongs to one
-worker until that has finished it or is lost; what a lost one had goes to the others first.
+worker until that has finished it or is lost; what a lost one had goes to the others first. And how
+many a worker has at once: as many as it takes, and fewer once few wait, so that all end together.
 """
 
 from collections import OrderedDict, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
 from model.offline.bulk.blocks import Block
 
@@ -26,8 +27,10 @@ class Assignment:
         self._held: dict[int, dict[int, Block]] = {}
         self._last: dict[int, Block] = {}
         self._num_left = 0
+        self._num_waiting = 0
         for block in blocks:
             self._num_left += 1
+            self._num_waiting += 1
             self._waiting.setdefault(_group(block), OrderedDict())[block.number] = block
 
     @property
@@ -35,9 +38,39 @@ class Assignment:
         """Whether every block is finished."""
         return not self._num_left
 
-    def share(self, num_workers: int) -> int:
-        """How many blocks each of so many workers has if they share what is not finished."""
-        return -(-self._num_left // num_workers)
+    def hand_out(
+        self, ready: Sequence[int], *, num_workers: int, max_held: int
+    ) -> Iterator[tuple[int, Block]]:
+        """Give blocks to workers that are ready, those with the fewest first.
+
+        Args:
+            ready: Their numbers.
+            num_workers: With those that are still starting.
+            max_held: Blocks that a worker may have.
+
+        Yields:
+            A worker and a block that it has from now on.
+        """
+        for num_held in range(max_held):
+            for worker in ready:
+                if self.num_held(worker) != num_held:
+                    continue
+                if num_held >= self._most(num_workers, max_held):
+                    return
+                block = self.next(worker)
+                if block is None:
+                    return
+                yield worker, block
+
+    def _most(self, num_workers: int, max_held: int) -> int:
+        """How many blocks a worker may have now.
+
+        One is worked on in any case. A further one only if there is one for each worker: the last
+        ones go to whoever has finished first, and nobody sits on what another could do.
+        """
+        if num_workers == 1:
+            return max_held
+        return min(max_held, 1 + self._num_waiting // num_workers)
 
     def num_held(self, worker: int) -> int:
         """Blocks that a worker has."""
@@ -47,6 +80,7 @@ class Assignment:
         """Give a worker a block, if one waits."""
         block = self._again.popleft() if self._again else self._chosen(worker)
         if block is not None:
+            self._num_waiting -= 1
             self._held.setdefault(worker, {})[block.number] = block
             self._last[worker] = block
         return block
@@ -61,6 +95,7 @@ class Assignment:
         self._last.pop(worker, None)
         blocks = list(self._held.pop(worker, {}).values())
         self._again.extend(blocks)
+        self._num_waiting += len(blocks)
         return blocks
 
     def _chosen(self, worker: int) -> Block | None:

@@ -28,6 +28,13 @@ _OBJECT_STORE_BYTES = 80 * 2**20  # of a cluster of our own; nothing but receipt
 _KNOCK_SECONDS = 10.0
 _QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
 
+OWN_CLUSTER = {
+    **_QUIET,
+    "RAY_worker_niceness": "0",  # 15 otherwise: all that the machine does would go before
+    "RAY_enable_metrics_collection": "0",  # nobody could read them, as there is no dashboard
+}
+"""Environment of a cluster that is begun here; one that is there has its own."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
@@ -66,7 +73,7 @@ def run_on_ray(task: Task, blocks: Iterable[Block], cluster: Cluster) -> Iterato
 @contextmanager
 def _connected(cluster: Cluster) -> Iterator[Any]:
     """Ray, connected."""
-    for name, value in _QUIET.items():
+    for name, value in (_QUIET if cluster.address else OWN_CLUSTER).items():
         os.environ.setdefault(name, value)  # read when ray is imported
     try:
         import ray  # noqa: PLC0415  # an extra, and large
@@ -178,13 +185,11 @@ class _Driver:
             yield answer
 
     def _hand_out(self) -> None:
-        most = min(MAX_OPEN_BLOCKS, self.assignment.share(len(self.workers)))  # no idle one at last
-        for worker in self.workers.values():
-            while worker.is_ready and self.assignment.num_held(worker.number) < most:
-                block = self.assignment.next(worker.number)
-                if block is None:
-                    return
-                self.calls[worker.actor.do.remote(block)] = (worker.number, block)
+        ready = [worker.number for worker in self.workers.values() if worker.is_ready]
+        for number, block in self.assignment.hand_out(
+            ready, num_workers=len(self.workers), max_held=MAX_OPEN_BLOCKS
+        ):
+            self.calls[self.workers[number].actor.do.remote(block)] = (number, block)
 
     def _begin_worker(self) -> None:
         is_on_gpu = self.task.method.device == "cuda"

@@ -8,10 +8,12 @@ import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from model.errors import BulkError
-from model.offline.bulk.ray_engine import Cluster, run_on_ray
+from model.offline.bulk.output import OutputFolder
+from model.offline.bulk.ray_engine import OWN_CLUSTER, Cluster, run_on_ray
 from service.cli.main import main
 from support.bulk_jobs import (
     begun_command,
@@ -25,7 +27,7 @@ from support.bulk_jobs import (
     write_json_lines,
 )
 from support.forked import free_port
-from support.ray_cluster import QUIET, RunningCluster, begun_cluster
+from support.ray_cluster import QUIET, RunningCluster, begun_cluster, workers_below
 from support.running_server import ROOT
 from support.tiny_checkpoint import EN_ZH, write_tiny_checkpoint
 
@@ -164,6 +166,26 @@ def test_workers_that_die_again_and_again_end_the_job(
     where = Cluster(address=cluster.address, num_workers=2, num_local_cores=2)
     with pytest.raises(BulkError, match=r"^10 workers died in succession, and no block"):
         list(run_on_ray(task, job.blocks, where))
+
+
+def test_workers_of_a_cluster_that_is_begun_here_have_as_much_priority_as_the_command(
+    source: Path, checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in OWN_CLUSTER:
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)  # and afterwards it is what it was
+    monkeypatch.setenv("RAY_AUTH_MODE", QUIET["RAY_AUTH_MODE"])
+    job = job_of(str(source), names=["text"], max_rows=30)
+    folder = OutputFolder(str(tmp_path / "out"), writer="test")
+    task = task_of(job, folder.name, method_of(checkpoint))
+    before = {worker.pid for worker in workers_below(os.getpid())}
+    where = Cluster(address=None, num_workers=1, num_local_cores=1)
+    with folder.begun(job):
+        receipts = run_on_ray(task, job.blocks, where)
+        first = next(receipts)  # its worker is there until the next one is asked for
+        (worker,) = [one for one in workers_below(os.getpid()) if one.pid not in before]
+        assert worker.nice() == psutil.Process().nice()
+        assert {first.block, *(receipt.block for receipt in receipts)} == {0, 1}
 
 
 def test_a_checkpoint_that_workers_cannot_use_is_one_error(
