@@ -1,8 +1,8 @@
 """Catalogues of gettext (.po, .pot): messages that have no translation get one; others stay.
 
-Owns the notation of entries. The header, comments, contexts, obsolete entries and whatever already
-has a translation are kept as they are. Of a plural the first form is made of the singular, all
-others of the plural.
+Owns the notation of entries; what bytes mean, `gettext_charset` knows. The header, comments,
+contexts, obsolete entries and whatever already has a translation are kept as they are. Of a plural
+the first form is made of the singular, all others of the plural.
 """
 
 import re
@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from model.documents.notation.document import Document, DocumentOptions, document_of
-from model.documents.notation.encoding import decoded
 from model.documents.notation.limits import DocumentLimits
 from model.documents.notation.template import Piece, TemplateBuilder
+from model.documents.plain_text.gettext_charset import decoded_catalogue
 from model.errors import DocumentError
 
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
@@ -21,11 +21,8 @@ _STRING = re.compile(r"\"((?:[^\"\\\n]|\\.)*+)\"")
 _STRINGS = re.compile(r"(?:\s*+\"(?:[^\"\\\n]|\\.)*+\")++\s*+")
 """One after another, as C has them."""
 _TRANSLATION = "msgstr"
-_ESCAPE = re.compile(r"((?:\\[0-7]{1,3}|\\x[0-9A-Fa-f]{2})+)|\\(.)")
-_BYTE = re.compile(r"\\(?:x(..)|([0-7]+))")
 _MAX_FIELDS = 100
 """Of one entry; no language has so many forms of the plural."""
-_MEANINGS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 _NOTATION = str.maketrans(
     {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r", "\0": None}
 )
@@ -63,12 +60,13 @@ def open_po(data: bytes, _options: DocumentOptions, limits: DocumentLimits) -> D
     """A catalogue as a document.
 
     Raises:
-        DocumentError: It is not text in UTF-8 or UTF-16, or a line of it is no part of an entry.
+        DocumentError: It is not in the charset that it declares, that charset is not known, or a
+            line of it is no part of an entry.
     """
-    encoded = decoded("po", data)
+    catalogue = decoded_catalogue(data)
     builder = TemplateBuilder(kind="po", limits=limits)
     entry = _Entry()
-    for number, line in enumerate(_LINE.findall(encoded.text), start=1):
+    for number, line in enumerate(_LINE.findall(catalogue.text), start=1):
         bare = line.strip()
         keyword = _KEYWORD.match(bare)
         strings = bare[keyword.end() :] if keyword else bare
@@ -85,13 +83,13 @@ def open_po(data: bytes, _options: DocumentOptions, limits: DocumentLimits) -> D
             if keyword[1] in ("msgid", "msgctxt") and entry.translations:
                 builder.pieces.extend(_written(builder, entry))
                 entry = _Entry()
-            said = [_meant(one) for one in _STRING.findall(strings)]
+            said = [catalogue.meant(one) for one in _STRING.findall(strings)]
             entry.fields.append(_Field(keyword=keyword[1], lines=[line], parts=said))
         else:
             entry.fields[-1].lines.append(line)
-            entry.fields[-1].parts.extend(_meant(one) for one in _STRING.findall(strings))
+            entry.fields[-1].parts.extend(catalogue.meant(one) for one in _STRING.findall(strings))
     builder.pieces.extend(_written(builder, entry))
-    return document_of("po", builder.template(), encoded.encoded)
+    return document_of("po", builder.template(), catalogue.encoded)
 
 
 def _written(builder: TemplateBuilder, entry: _Entry) -> Iterator[Piece]:
@@ -113,18 +111,6 @@ def _written(builder: TemplateBuilder, entry: _Entry) -> Iterator[Piece]:
         # Of two forms one that is a number alone: left empty, it would be shown as nothing.
         yield _notation(text) if isinstance(place, str) and several and is_said else place
         yield raw[end:]
-
-
-def _meant(string: str) -> str:
-    """What the inside of a quoted string means."""
-
-    def character(match: re.Match[str]) -> str:
-        if match[1] is None:
-            return _MEANINGS.get(match[2], match[2])
-        numbers = (int(one or two, 16 if one else 8) for one, two in _BYTE.findall(match[1]))
-        return bytes(number & 0xFF for number in numbers).decode(errors="replace")
-
-    return _ESCAPE.sub(character, string)
 
 
 def _notation(text: str) -> str:
