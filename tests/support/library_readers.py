@@ -81,10 +81,12 @@ def paragraph_texts(data: bytes) -> Iterator[str]:
 
 
 def without_insertions(paragraph: Element) -> str:
-    """A paragraph without notes, comments and spaces that are elements of their own."""
-    for inner in paragraph.get_elements("text:note|office:annotation|text:s"):
+    """A paragraph without notes and comments."""
+    for inner in paragraph.get_elements("text:note|office:annotation"):
         inner.delete()
     # Not `inner_text`, which writes links as Markdown does.
-    found = paragraph.xpath("descendant::text()|descendant::text:tab|descendant::text:line-break")
-    breaks = {"text:tab": "\t", "text:line-break": "\n"}
+    found = paragraph.xpath(
+        "descendant::text()|descendant::text:s|descendant::text:tab|descendant::text:line-break"
+    )
+    breaks = {"text:s": " ", "text:tab": "\t", "text:line-break": "\n"}
     return "".join(breaks[one.tag] if isinstance(one, Element) else str(one) for one in found)

@@ -3,7 +3,8 @@
 Owns which elements are inside a sentence. Footnotes, frames and comments are texts of their own,
 and the sentence that they stand in is one. Fields (page numbers, dates, references) are words that
 stay; deleted text stays. So does what a cell of a workbook shows of a formula, a number or a date:
-programs write that anew. A cell that says its text twice says it once in a translation.
+programs write that anew. A cell that says its text twice says it once in a translation. A tag that
+stands for spaces is a space where two words have no other.
 """
 
 import re
@@ -49,6 +50,9 @@ _CELLS = frozenset({"table:table-cell", "table:covered-table-cell"})
 _FORMULA, _STRING = "table:formula", "office:string-value"
 _VALUES = (_FORMULA, _STRING)
 _STRING_VALUE = re.compile(r"\s+office:string-value\s*=\s*(?:\"[^\"]*+\"|'[^']*+')")
+_SPACES, _NUMBER_OF_SPACES = "text:s", "text:c"
+_FEW = re.compile(r"[1-9][0-9]{0,3}", re.ASCII)
+_NUMBER_IN_TAG = re.compile(r"(\stext:c\s*=\s*[\"'])[0-9]+([\"'])")
 _IN_CELLS = frozenset({"office:annotation", "draw:text-box", "draw:custom-shape"})
 """What stands in a cell and is no part of what it shows."""
 
@@ -80,7 +84,7 @@ def _open(kind: str, data: bytes, limits: DocumentLimits) -> Document:
         raise DocumentError(kind, "is encrypted")
 
     def read(_name: str, text: str) -> Template:
-        events = _said_once(list(xml_events(text, kind, limits)))
+        events = _spaced(_said_once(list(xml_events(text, kind, limits))))
         builder = TemplateBuilder(kind=kind, limits=limits)
         roles = _workbook_roles(events) if kind == "ods" else _roles(events)
         read_xml(events, roles, builder, is_prose=False)
@@ -112,6 +116,23 @@ def _said_once(events: Sequence[Event]) -> list[Event]:
             rest = {name: one for name, one in cell.attributes.items() if name != _STRING}
             raw = _STRING_VALUE.sub("", cell.raw, count=1)
             found[start] = replace(cell, raw=raw, attributes=rest)
+    return found
+
+
+def _spaced(events: Sequence[Event]) -> list[Event]:
+    """Events whose tags that stand for spaces say so."""
+    found = list(events)
+    for place, event in enumerate(events):
+        number = event.attributes.get(_NUMBER_OF_SPACES, "1")
+        if event.name != _SPACES or event.kind != "start" or not _FEW.fullmatch(number):
+            continue
+        end = events[place + 1]
+        if end.kind != "end":
+            continue
+        fewer = _NUMBER_IN_TAG.sub(rf"\g<1>{int(number) - 1}\g<2>", event.raw) + end.raw
+        rest = fewer if int(number) > 1 else ""
+        found[place] = replace(event, raw=event.raw + end.raw, text=" ", rest=rest)
+        found[place + 1] = replace(end, raw="")
     return found
 
 

@@ -164,9 +164,10 @@ class _Reader:
         return self._opened.pop() if event.kind == "end" else None
 
     def _inline(self, event: Event) -> None:
-        """A tag inside a sentence; one that closes itself is one code."""
-        if event.raw.endswith("/>"):
-            self._assembler.add(Token(kind="lone", pieces=(event.raw,)))
+        """A tag inside a sentence; one that closes itself, or stands for a space, is one token."""
+        if event.raw.endswith("/>") or event.text:
+            token = Token(kind="lone", pieces=(event.raw,), text=event.text, rest=event.rest)
+            self._assembler.add(token)
         elif event.raw:
             kind: TokenKind = "opening" if event.kind == "start" else "closing"
             self._assembler.add(Token(kind=kind, pieces=(event.raw,)))

@@ -5,14 +5,14 @@ from collections.abc import Iterator
 from random import Random
 
 import pytest
-from odfdo import Annotation, Document, Header, List, ListItem, Note, Paragraph, Table
+from odfdo import Annotation, Document, Header, List, ListItem, Note, Paragraph, Spacer, Table
 
 from support.library_readers import paragraph_texts, without_insertions
 from support.library_texts import NUM_DOCUMENTS, check, line, lines
 
 
 def text_document(chance: Random) -> bytes:
-    """Paragraphs, of which some have a note or a comment between two texts, headings and lists."""
+    """Paragraphs, of which some have spaces, a note or a comment between two texts; lists."""
     made = Document("text")
     body = made.body
     body.clear()
@@ -21,6 +21,9 @@ def text_document(chance: Random) -> bytes:
         if number % 4 == 0:
             note = Note(note_id=f"n{number}", citation="1", body=line(chance))
             paragraph.append(note if number % 8 else Annotation(line(chance), creator="An author"))
+            paragraph.append_plain_text(line(chance))
+        elif number % 4 == 1:
+            paragraph.append(Spacer(chance.randrange(1, 4)))
             paragraph.append_plain_text(line(chance))
         body.append(paragraph)
     body.append(Header(1, line(chance)))
