@@ -5,7 +5,18 @@ from collections.abc import Iterator
 from random import Random
 
 import pytest
-from odfdo import Annotation, Document, Header, List, ListItem, Note, Paragraph, Spacer, Table
+from odfdo import (
+    Annotation,
+    Document,
+    Frame,
+    Header,
+    List,
+    ListItem,
+    Note,
+    Paragraph,
+    Spacer,
+    Table,
+)
 
 from support.library_readers import paragraph_texts, without_insertions
 from support.library_texts import NUM_DOCUMENTS, check, line, lines
@@ -30,6 +41,10 @@ def text_document(chance: Random) -> bytes:
     outer = List([line(chance) for _ in range(3)])
     outer.append(ListItem(List([line(chance), line(chance)])))
     body.append(outer)
+    frame = Frame(name="a frame", svg_title=line(chance), svg_description=line(chance))
+    body.append(Paragraph(line(chance)))
+    body.get_elements("text:p")[-1].append(frame)
+    made.meta.title, made.meta.description = line(chance), line(chance)
     table = Table("Cells", width=2, height=1)
     table.set_value("A1", line(chance))
     body.append(table)
