@@ -16,7 +16,11 @@ from model.documents.plain_text.gettext_charset import decoded_catalogue
 from model.errors import DocumentError
 
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
-_KEYWORD = re.compile(r"(msgctxt|msgid_plural|msgid|msgstr(?:\[\d{1,3}\])?)\s*(?=\")")
+_KEYWORD = re.compile(
+    r"(msgctxt|msgid_plural|msgid|msgstr(?:\s*\[\s*\d{1,3}\s*\])?)\s*(?=\"|$)", re.ASCII
+)
+_DOMAIN = re.compile(r"domain\s*\"[^\"]*\"")
+"""What stands before entries that are for another file; it ends an entry, as a comment does."""
 _STRING = re.compile(r"\"((?:[^\"\\\n]|\\.)*+)\"")
 _STRINGS = re.compile(r"(?:\s*+\"(?:[^\"\\\n]|\\.)*+\")++\s*+")
 """One after another, as C has them."""
@@ -72,10 +76,12 @@ def open_po(data: bytes, _options: DocumentOptions, limits: DocumentLimits) -> D
         strings = bare[keyword.end() :] if keyword else bare
         if not bare and entry.fields:
             entry.fields[-1].lines.append(line)
-        elif not bare or bare.startswith("#"):
+        elif not bare or bare.startswith("#") or _DOMAIN.fullmatch(bare):
             builder.pieces.extend([*_written(builder, entry), line])
             entry = _Entry()
-        elif not _STRINGS.fullmatch(strings) or (keyword is None and not entry.fields):
+        elif not (_STRINGS.fullmatch(strings) or (keyword and not strings)) or (
+            keyword is None and not entry.fields
+        ):
             raise DocumentError("po", f"has on line {number} what is no part of an entry")
         elif keyword is not None:
             if len(entry.fields) >= _MAX_FIELDS:
@@ -84,7 +90,8 @@ def open_po(data: bytes, _options: DocumentOptions, limits: DocumentLimits) -> D
                 builder.pieces.extend(_written(builder, entry))
                 entry = _Entry()
             said = [catalogue.meant(one) for one in _STRING.findall(strings)]
-            entry.fields.append(_Field(keyword=keyword[1], lines=[line], parts=said))
+            name = "".join(keyword[1].split())
+            entry.fields.append(_Field(keyword=name, lines=[line], parts=said))
         else:
             entry.fields[-1].lines.append(line)
             entry.fields[-1].parts.extend(catalogue.meant(one) for one in _STRING.findall(strings))
@@ -94,6 +101,9 @@ def open_po(data: bytes, _options: DocumentOptions, limits: DocumentLimits) -> D
 
 def _written(builder: TemplateBuilder, entry: _Entry) -> Iterator[Piece]:
     """An entry, with places for what it lacks."""
+    bare = next((one.keyword for one in entry.fields if not one.parts), None)
+    if bare is not None:
+        raise DocumentError("po", f"has a {bare} that no string follows")
     single, several = entry.said("msgid"), entry.said("msgid_plural")
     is_wanted = bool(single) and not any(one.text for one in entry.translations)
     is_said = any(map(str.isalpha, f"{single}{several}"))
