@@ -12,9 +12,11 @@ too, because a workbook has them twice. Which parts have text, their types say.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from model.documents.archives.archive import Archive, archived_document
 from model.documents.archives.package import part_types
+from model.documents.archives.page_texts import PAGE_TEXTS, add_page_text
 from model.documents.markup.xml_attributes import tag_pieces
 from model.documents.markup.xml_events import Event, xml_events
 from model.documents.notation.assembly import Assembler, Token
@@ -26,10 +28,17 @@ from model.errors import DocumentError
 _OWN_STRING = b"inlineStr"
 _TITLES = frozenset({"title", "subject", "description", "keywords"})
 """Of the properties of a document those that people write."""
-_BORDERS = _TITLES | frozenset(
-    """
+_HAS_PAGE_TEXT = re.compile(rb"<(?:[\w.-]+:)?(?:odd|even|first)(?:Header|Footer)|\stooltip=")
+_END_OF_CELLS = b"sheetData"
+_END_TAG = re.compile(r"</([^\s>]+)\s*>\s*\Z")
+_BORDERS = (
+    _TITLES
+    | PAGE_TEXTS
+    | frozenset(
+        """
     p si is text comment br cr tab ptab txbxContent tbl tc pt tx
     """.split()  # noqa: SIM905  # one list a line
+    )
 )
 # Fields, what was deleted or is somewhere else now, readings, formulas, numbers of a chart.
 _SKIPPED = frozenset(
@@ -158,22 +167,34 @@ def _open(kind: str, data: bytes, limits: DocumentLimits) -> Document:
     def read(name: str, text: str) -> Template:
         builder = TemplateBuilder(kind=kind, limits=limits, kept=columns)
         reader = _RunReader(builder, types[name], skipped=_SKIPPED | _CELLS_IN_CHARTS[kind])
-        for event in _without_kept(types[name], xml_events(text, kind, limits)):
+        is_sheet = name in numbers
+        builder.pieces, text = _behind_cells(text) if is_sheet else ([], text)
+        events = _without_kept(types[name], xml_events(text, kind, limits))
+        for event in islice(events, int(is_sheet), None):
             reader.read(event)
         reader.close()
         return builder.template()
 
-    names = [
-        name
-        for name, said in types.items()
-        if layout.parts.fullmatch(said) and not _is_sheet_of_numbers(name, said, archive)
-    ]
+    names = [name for name, said in types.items() if layout.parts.fullmatch(said)]
+    numbers, unread = set(), set()
+    for name in names:
+        data = archive.read(name) if _SHEET.fullmatch(types[name]) else _OWN_STRING
+        if _OWN_STRING not in data:  # a large table of cells that have no text of their own
+            numbers.add(name)
+            end = data.rfind(_END_OF_CELLS)
+            unread |= set() if end > 0 and _HAS_PAGE_TEXT.search(data, end) else {name}
+    if archive.size([name for name in names if name not in unread]) > limits.max_read_bytes:
+        unread = numbers
+    names = [name for name in names if name not in unread]
     return archived_document(kind, archive, names, limits, read)
 
 
-def _is_sheet_of_numbers(name: str, said: str, archive: Archive) -> bool:
-    """Whether a part is a large table of cells that have no text of their own."""
-    return _SHEET.fullmatch(said) is not None and _OWN_STRING not in archive.read(name)
+def _behind_cells(text: str) -> tuple[list[Piece], str]:
+    """A sheet as what is before the end of its cells, and the rest as an element."""
+    place = text.find(">", text.rfind(_END_OF_CELLS.decode())) + 1
+    end = _END_TAG.search(text, place)
+    name = end[1] if end else "sheet"
+    return [text[:place]], f"<{name}>{text[place:]}"
 
 
 def _column_names(
@@ -236,6 +257,7 @@ class _RunReader:
         self._between: list[Event] = []
         self._properties = ""
         self._is_in_text = False
+        self._is_page_text = False
         self._num_skipped = 0
 
     def read(self, event: Event) -> None:
@@ -243,6 +265,11 @@ class _RunReader:
         name = event.local_name
         if name in self._skipped:
             self._num_skipped += (event.kind == "start") - (event.kind == "end")
+        if name in PAGE_TEXTS:
+            self._is_page_text = event.kind == "start"
+        if event.kind == "text" and self._is_page_text:
+            add_page_text(event.raw, self._builder)
+            return
         if event.kind == "text" and self._is_in_text and self._num_skipped == 0:
             self._end_between()
             text = _CODE.sub(_meant, event.text) if self._has_codes else event.text

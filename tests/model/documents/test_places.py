@@ -36,8 +36,7 @@ STAYS = {
     "odt": {"input hint", "deleted words"},
     "pptx": set[str](),
     "odp": set[str](),
-    "xlsx": {"error title", "error words", "help title", "help words", "header words"}
-    | {"footer words", "sheet name"},
+    "xlsx": {"error title", "error words", "help title", "help words", "sheet name"},
     "ods": {"sheet name"},
 }
 
