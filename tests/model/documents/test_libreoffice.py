@@ -130,7 +130,9 @@ def test_what_it_made_is_what_the_formats_own_libraries_read(
     read: Callable[[bytes], Iterable[str]],
 ) -> None:
     data = converted(folder / source, ending, folder, reader=reader).read_bytes()
-    assert check(data, ending, read, is_folded=ending == "odt") >= 2
+    # At the foot of its pages, where openpyxl reads codes too.
+    unread = ["Page "] if ending == "xlsx" else []
+    assert check(data, ending, read, unread=unread, is_folded=ending == "odt") >= 2
 
 
 def test_books(folder: Path, tmp_path: Path) -> None:
