@@ -3,9 +3,10 @@
 Reads files of every format (made by the formats' libraries, LibreOffice, GNU gettext and by hand;
 more by `--files`) with the format's own library and writes them again unchanged; the same with
 ours, and with ours after every text was put in capitals. Counts what is gone: members, elements,
-attributes, comments, lines. Then asks which texts of a document of Word are found, how long readers
-of subtitles take for digits that are no file, and whether polib takes a catalogue for a file's
-name. Wants `soffice` and `msgunfmt` for their files. Prints a row each and writes
+attributes, comments, lines. Then asks which texts of a document of Word are found, which texts of
+catalogues and subtitles libraries read otherwise, how long readers of subtitles take for digits
+that are no file, and whether polib takes a catalogue for a file's name. Wants `soffice` and
+`msgunfmt` for their files. Prints a row each and writes
 benchmarks/results/document-libraries-<time>.json.
 """
 
@@ -29,6 +30,7 @@ from benchmarks.document_libraries.files import File, files
 from benchmarks.document_libraries.libraries import LIBRARIES
 from benchmarks.document_libraries.losses import Losses, losses
 from benchmarks.document_libraries.reach import reach
+from benchmarks.document_libraries.reading import reading
 from benchmarks.machine import describe_command, describe_machine
 from benchmarks.results_file import RESULTS, write_result
 from model.documents.formats import open_document
@@ -128,7 +130,7 @@ def main(words: Sequence[str]) -> int:
         folder.mkdir()
         found = list(files(folder, most=arguments.most))
     found += [
-        File(kind=path.suffix[1:], maker="others", data=path.read_bytes())
+        File(kind=path.suffix[1:], maker="others", data=path.read_bytes(), name=path.name)
         for path in arguments.files
     ]
     rows = compared(found)
@@ -148,10 +150,11 @@ def main(words: Sequence[str]) -> int:
             "ours": digit_seconds(lambda text: open_document(text.encode(), "srt")),
         },
         "texts_found_in": reach(),
+        "reading": reading(found),
         "polib_reads_the_file_that_a_text_names": reads_named_file(),
         "wall_seconds": round(time.monotonic() - clock, 1),
     }
-    print(json.dumps({name: result[name] for name in list(result)[-4:]}, indent=1))
+    print(json.dumps({name: result[name] for name in list(result)[-5:]}, indent=1))
     path = write_result(arguments.results, "document-libraries", started, result)
     print(path)
     return 0

@@ -36,11 +36,13 @@ class File:
         kind: Its kind.
         maker: What made it.
         data: Its bytes.
+        name: What it is called, of a catalogue.
     """
 
     kind: str
     maker: str
     data: bytes
+    name: str = ""
 
 
 def files(folder: Path, *, most: int) -> Iterator[File]:
@@ -51,7 +53,8 @@ def files(folder: Path, *, most: int) -> Iterator[File]:
         most: Templates of either kind, and catalogues.
     """
     for path in sorted(_HERE.iterdir()):
-        yield File(kind=path.suffix[1:], maker="by hand", data=path.read_bytes())
+        data = path.read_bytes()
+        yield File(kind=path.suffix[1:], maker="by hand", data=data, name=path.name)
     made = [
         File(kind="docx", maker="python-docx", data=text_document()),
         File(kind="pptx", maker="python-pptx", data=presentation()),
@@ -131,7 +134,7 @@ def _catalogues(most: int) -> Iterator[File]:
         made = subprocess.run(
             [command or "", str(path)], check=True, capture_output=True, timeout=_TIMEOUT_S
         )
-        yield File(kind="po", maker="GNU gettext", data=made.stdout)
+        yield File(kind="po", maker="GNU gettext", data=made.stdout, name=path.stem)
 
 
 def _of_libreoffice(folder: Path, made: Sequence[File], most: int) -> Iterator[File]:

@@ -1,9 +1,10 @@
 import pytest
 
 from benchmarks.document_libraries.__main__ import compared, in_capitals
-from benchmarks.document_libraries.files import files
+from benchmarks.document_libraries.files import File, files
 from benchmarks.document_libraries.losses import Losses, losses
 from benchmarks.document_libraries.reach import reach
+from benchmarks.document_libraries.reading import NOTATIONS, reading
 from support.made_documents import archive
 
 
@@ -54,3 +55,17 @@ def test_ours_finds_the_text_in_every_place() -> None:
     found = reach()
     assert all(one["ours"] for one in found.values())
     assert found["a paragraph"]["python-docx"]
+
+
+def test_where_libraries_read_catalogues_and_subtitles_otherwise() -> None:
+    data = b'msgid ""\nmsgstr "x"\n\nmsgid "a\\acat"\nmsgstr "b"\n\nmsgid "c"\nmsgstr ""\n'
+    found = reading([File(kind="po", maker="by hand", data=data, name="one")])
+    assert found["polib"]["files"] == len(NOTATIONS["po"]) + 1
+    otherwise = {one["file"]: one for one in found["polib"]["read_otherwise"]}
+    assert otherwise["one"] == {
+        "file": "one", "texts": 1, "ours": "a\acat", "theirs": "a\\acat"
+    }  # fmt: skip
+    assert otherwise["two strings on a line"]["theirs"] == "OSError"
+    assert "no empty line between" not in otherwise
+    assert found["srt"]["read_otherwise"][0]["theirs"] == "SRTParseError"
+    assert found["webvtt-py"]["read_otherwise"] == []

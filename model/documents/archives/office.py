@@ -1,34 +1,77 @@
 """Office Open XML (.docx, .pptx, .xlsx): text of paragraphs, whose runs have their formatting.
 
 Owns where text is in these formats: in `t` elements, which stand in runs, which stand in paragraphs
-or, in a workbook, in strings. What lies between two stretches of a paragraph's text, the end of one
-run and the beginning of the next with its formatting, is one inline code; where the formatting is
-the same, as editors leave it by the dozen, it is none. Fields, text that was deleted or moved away,
-formulas and phonetic readings stay; names of a table's columns too, because a workbook has them
-twice. Which parts have text, their types say.
+or, in a workbook, in strings; in comments and in a document's own properties; in attributes that
+describe pictures, shapes and tables, or tell where a link goes. What lies between two stretches of
+a paragraph's text, the end of one run and the beginning of the next with its formatting, is one
+inline code; where the formatting is the same, as editors leave it by the dozen, it is none. Fields,
+text that was deleted or moved away, formulas and phonetic readings stay; names of a table's columns
+too, because a workbook has them twice. Which parts have text, their types say.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from model.documents.archives.archive import Archive, archived_document
 from model.documents.archives.package import part_types
+from model.documents.archives.page_texts import PAGE_TEXTS, add_page_text
+from model.documents.markup.xml_attributes import tag_pieces
 from model.documents.markup.xml_events import Event, xml_events
 from model.documents.notation.assembly import Assembler, Token
 from model.documents.notation.document import Document, DocumentOptions
 from model.documents.notation.limits import DocumentLimits
-from model.documents.notation.template import Template, TemplateBuilder
+from model.documents.notation.template import Piece, Template, TemplateBuilder
 from model.errors import DocumentError
 
 _OWN_STRING = b"inlineStr"
-_BORDERS = frozenset(
-    {"p", "si", "is", "text", "comment", "br", "cr", "tab", "ptab", "txbxContent", "tbl", "tc"}
+_TITLES = frozenset({"title", "subject", "description", "keywords"})
+"""Of the properties of a document those that people write."""
+_HAS_PAGE_TEXT = re.compile(rb"<(?:[\w.-]+:)?(?:odd|even|first)(?:Header|Footer)|\stooltip=")
+_END_OF_CELLS = b"sheetData"
+_END_TAG = re.compile(r"</([^\s>]+)\s*>\s*\Z")
+_BORDERS = (
+    _TITLES
+    | PAGE_TEXTS
+    | frozenset(
+        """
+    p si is text comment br cr tab ptab txbxContent tbl tc pt tx
+    """.split()  # noqa: SIM905  # one list a line
+    )
 )
-# Fields, what was deleted or is somewhere else now, readings, formulas.
-_SKIPPED = frozenset({"fld", "instrText", "delText", "moveFrom", "rPh", "rt", "oMath"})
+# Fields, what was deleted or is somewhere else now, readings, formulas, numbers of a chart.
+_SKIPPED = frozenset(
+    {"fld", "instrText", "delText", "moveFrom", "rPh", "rt", "oMath", "numCache", "numLit"}
+)
+_CELLS = frozenset({"strCache", "multiLvlStrCache"})
+_CELLS_IN_CHARTS = {"docx": frozenset[str](), "pptx": frozenset[str](), "xlsx": _CELLS}
+"""What a chart in a workbook shows of its cells, and a program reads there anew."""
 _BETWEEN_RUNS = frozenset({"t", "r", "proofErr"})
 _PROPERTIES = "rPr"
+_DESCRIBED = frozenset({"descr", "title"})
+_VML_SHAPES = (
+    "shape",
+    "rect",
+    "roundrect",
+    "oval",
+    "line",
+    "polyline",
+    "arc",
+    "curve",
+    "image",
+    "group",
+)
+_ATTRIBUTES = {
+    "cNvPr": _DESCRIBED,
+    "docPr": _DESCRIBED,
+    "tblCaption": {"val"},
+    "tblDescription": {"val"},
+    "hyperlink": {"tooltip"},
+    "hlinkClick": {"tooltip"},
+    "hlinkHover": {"tooltip"},
+    **{name: {"alt"} for name in _VML_SHAPES},
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,12 +89,17 @@ class _Format:
 
 _OPEN = r"application/vnd\.openxmlformats-officedocument\."
 _OWN = r"application/vnd\.ms-"
+_TITLED = re.compile(r"application/vnd\.openxmlformats-package\.core-properties\+xml")
+_CHART = re.compile(rf"{_OPEN}drawingml\.chart\+xml")
 _DRAWN = (
-    rf"{_OPEN}drawingml\.(?:chart|diagramData)\+xml|{_OWN}office\.drawingml\.diagramDrawing\+xml"
+    rf"{_CHART.pattern}|{_OPEN}drawingml\.(?:diagramData|chartshapes)\+xml"
+    rf"|{_OWN}office\.drawingml\.diagramDrawing\+xml|{_TITLED.pattern}"
 )
+_MASTER = re.compile(rf"{_OPEN}presentationml\.slide(?:Master|Layout)\+xml")
 _WORD = rf"(?:{_OPEN}wordprocessingml|{_OWN}word)\.[A-Za-z.]+\.main\+xml"
 _POWER_POINT = rf"(?:{_OPEN}presentationml|{_OWN}powerpoint)\.[A-Za-z.]+\.main\+xml"
 _EXCEL = rf"(?:{_OPEN}spreadsheetml|{_OWN}excel)\.[A-Za-z.]+\.main\+xml"
+_THREADS = re.compile(rf"{_OWN}excel\.threadedcomments\+xml")
 _SHEET = re.compile(rf"{_OPEN}spreadsheetml\.worksheet\+xml")
 _TABLE = re.compile(rf"{_OPEN}spreadsheetml\.table\+xml")
 _FORMATS = {
@@ -64,13 +112,16 @@ _FORMATS = {
     ),
     "pptx": _Format(
         main=re.compile(_POWER_POINT),
-        parts=re.compile(rf"{_DRAWN}|{_OPEN}presentationml\.(?:slide|notesSlide)\+xml"),
+        parts=re.compile(
+            rf"{_DRAWN}|{_OPEN}presentationml\.(?:slide|notesSlide|comments)\+xml"
+            rf"|{_MASTER.pattern}|{_OWN}powerpoint\.comments\+xml"
+        ),
     ),
     "xlsx": _Format(
         main=re.compile(_EXCEL),
         parts=re.compile(
             rf"{_SHEET.pattern}|{_DRAWN}|{_OPEN}drawing\+xml"
-            rf"|{_OPEN}spreadsheetml\.(?:sharedStrings|comments)\+xml"
+            rf"|{_OPEN}spreadsheetml\.(?:sharedStrings|comments)\+xml|{_THREADS.pattern}"
         ),
     ),
 }
@@ -78,6 +129,8 @@ _KEEPS_SPACE = re.compile(rf"{_WORD}|{_OPEN}(?:wordprocessingml|spreadsheetml)\.
 """Parts whose text has to say that white space at its ends is meant; drawings must not."""
 _WORKBOOK = re.compile(rf"{_OPEN}spreadsheetml\..+")
 """Parts that write characters which XML has not as _x0007_."""
+_HAS_BARE_TEXT = re.compile(rf"{_OPEN}presentationml\.comments\+xml|{_THREADS.pattern}")
+"""Parts whose `text` elements have no runs."""
 _DRAWN_TEXT = "a:t"
 _CODE = re.compile(r"_x((?!D[89A-F])[0-9A-F]{4})_", re.IGNORECASE)
 _LIKE_CODE = re.compile(r"_(?=x[0-9A-Fa-f]{4}_)")
@@ -113,23 +166,35 @@ def _open(kind: str, data: bytes, limits: DocumentLimits) -> Document:
 
     def read(name: str, text: str) -> Template:
         builder = TemplateBuilder(kind=kind, limits=limits, kept=columns)
-        reader = _RunReader(builder, types[name])
-        for event in xml_events(text, kind, limits):
+        reader = _RunReader(builder, types[name], skipped=_SKIPPED | _CELLS_IN_CHARTS[kind])
+        is_sheet = name in numbers
+        builder.pieces, text = _behind_cells(text) if is_sheet else ([], text)
+        events = _without_kept(types[name], xml_events(text, kind, limits))
+        for event in islice(events, int(is_sheet), None):
             reader.read(event)
         reader.close()
         return builder.template()
 
-    names = [
-        name
-        for name, said in types.items()
-        if layout.parts.fullmatch(said) and not _is_sheet_of_numbers(name, said, archive)
-    ]
+    names = [name for name, said in types.items() if layout.parts.fullmatch(said)]
+    numbers, unread = set(), set()
+    for name in names:
+        data = archive.read(name) if _SHEET.fullmatch(types[name]) else _OWN_STRING
+        if _OWN_STRING not in data:  # a large table of cells that have no text of their own
+            numbers.add(name)
+            end = data.rfind(_END_OF_CELLS)
+            unread |= set() if end > 0 and _HAS_PAGE_TEXT.search(data, end) else {name}
+    if archive.size([name for name in names if name not in unread]) > limits.max_read_bytes:
+        unread = numbers
+    names = [name for name in names if name not in unread]
     return archived_document(kind, archive, names, limits, read)
 
 
-def _is_sheet_of_numbers(name: str, said: str, archive: Archive) -> bool:
-    """Whether a part is a large table of cells that have no text of their own."""
-    return _SHEET.fullmatch(said) is not None and _OWN_STRING not in archive.read(name)
+def _behind_cells(text: str) -> tuple[list[Piece], str]:
+    """A sheet as what is before the end of its cells, and the rest as an element."""
+    place = text.find(">", text.rfind(_END_OF_CELLS.decode())) + 1
+    end = _END_TAG.search(text, place)
+    name = end[1] if end else "sheet"
+    return [text[:place]], f"<{name}>{text[place:]}"
 
 
 def _column_names(
@@ -144,30 +209,74 @@ def _column_names(
     )
 
 
+def _text_names(part_type: str) -> frozenset[str]:
+    """Names of elements that hold text, in a part."""
+    if _TITLED.fullmatch(part_type):
+        return _TITLES
+    if _HAS_BARE_TEXT.fullmatch(part_type):
+        return frozenset({"t", "text"})
+    return frozenset({"t", "v"} if _CHART.fullmatch(part_type) else {"t"})
+
+
+def _without_kept(part_type: str, events: Iterator[Event]) -> Iterator[Event]:
+    """Events without the text of what nobody sees, or what has places in it that people are at.
+
+    Of masters and layouts a placeholder's text is shown by no slide; a comment that mentions people
+    says with numbers where.
+    """
+    names = ("sp", "ph") if _MASTER.fullmatch(part_type) else ("threadedComment", "mention")
+    if not any(one.fullmatch(part_type) for one in (_MASTER, _THREADS)):
+        yield from events
+        return
+    held: list[Event] = []
+    for event in events:
+        held.append(event)
+        if event.local_name == names[0] and event.kind == "start":
+            yield from held[:-1]
+            held = [event]
+        elif event.local_name == names[0] and event.kind == "end":
+            is_kept = any(one.local_name == names[1] for one in held)
+            for one in held:
+                yield replace(one, kind="other") if is_kept and one.kind == "text" else one
+            held = []
+    yield from held
+
+
 class _RunReader:
     """From events of a part to tokens: text, and what is between."""
 
-    def __init__(self, builder: TemplateBuilder, part_type: str) -> None:
+    def __init__(
+        self, builder: TemplateBuilder, part_type: str, *, skipped: frozenset[str]
+    ) -> None:
         self._has_codes = _WORKBOOK.fullmatch(part_type) is not None
+        self._builder = builder
         self._assembler = Assembler(builder, coded=_coded if self._has_codes else str)
+        self._text_names = _text_names(part_type)
+        self._skipped = skipped
         self._keeps_space = _KEEPS_SPACE.fullmatch(part_type) is not None
         self._between: list[Event] = []
         self._properties = ""
         self._is_in_text = False
+        self._is_page_text = False
         self._num_skipped = 0
 
     def read(self, event: Event) -> None:
         """One event of the part."""
         name = event.local_name
-        if name in _SKIPPED:
+        if name in self._skipped:
             self._num_skipped += (event.kind == "start") - (event.kind == "end")
+        if name in PAGE_TEXTS:
+            self._is_page_text = event.kind == "start"
+        if event.kind == "text" and self._is_page_text:
+            add_page_text(event.raw, self._builder)
+            return
         if event.kind == "text" and self._is_in_text and self._num_skipped == 0:
             self._end_between()
             text = _CODE.sub(_meant, event.text) if self._has_codes else event.text
             token = Token(kind="text", pieces=(event.raw,), text=text)
             self._assembler.add(token, is_folded=False)
             return
-        if name == "t" and event.kind in ("start", "end"):
+        if name in self._text_names and event.kind in ("start", "end"):
             self._is_in_text = event.kind == "start"
             if self._is_in_text and self._num_skipped == 0:
                 event = self._spaced(event)
@@ -177,7 +286,7 @@ class _RunReader:
 
     def close(self) -> None:
         """End the text that was begun."""
-        self._assembler.add(Token(kind="border", pieces=(self._raw(),)))
+        self._assembler.add(Token(kind="border", pieces=self._pieces()))
         self._between = []
         self._properties = ""
 
@@ -188,13 +297,16 @@ class _RunReader:
         names, properties = _parted(self._between)
         properties = properties if "r" in names else self._properties
         is_same = properties == self._properties and names <= _BETWEEN_RUNS
-        token = Token(kind="lone", pieces=(self._raw(),), is_removable=is_same)
+        token = Token(kind="lone", pieces=self._pieces(), is_removable=is_same)
         self._assembler.add(token)
         self._between = []
         self._properties = properties
 
-    def _raw(self) -> str:
-        return "".join(event.raw for event in self._between)
+    def _pieces(self) -> tuple[Piece, ...]:
+        found: list[Piece] = []
+        for event in self._between:
+            found += tag_pieces(event, _ATTRIBUTES, self._builder)
+        return tuple(found)
 
     def _spaced(self, event: Event) -> Event:
         """A beginning of text that says that its white space is meant."""

@@ -3,11 +3,13 @@
 Owns which elements are inside a sentence. Footnotes, frames and comments are texts of their own,
 and the sentence that they stand in is one. Fields (page numbers, dates, references) are words that
 stay; deleted text stays. So does what a cell of a workbook shows of a formula, a number or a date:
-programs write that anew. A cell that says its text twice says it once in a translation.
+programs write that anew. A cell that says its text twice says it once in a translation. A tag that
+stands for spaces is a space where two words have no other. Descriptions of pictures, charts and the
+document's own properties have texts too.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from model.documents.archives.archive import Archive, archived_document
@@ -19,14 +21,23 @@ from model.documents.notation.template import Template, TemplateBuilder
 from model.errors import DocumentError
 
 _PARTS = ("content.xml", "styles.xml")
+_META = "meta.xml"
+_OBJECT = re.compile(r"[^/]+/content\.xml")
+"""A chart, or another document in this one."""
 _MANIFEST = "META-INF/manifest.xml"
-_PROSE = frozenset({"text:p", "text:h"})
+_PARAGRAPHS = frozenset({"text:p", "text:h"})
+_PROSE = _PARAGRAPHS | frozenset(
+    """
+    svg:title svg:desc presentation:header-decl presentation:footer-decl text:index-title-template
+    dc:title dc:subject dc:description meta:keyword
+    """.split()  # noqa: SIM905  # one list a line
+)
 _INLINE = frozenset(
     """
     text:span text:a text:s text:bookmark text:bookmark-start text:bookmark-end text:meta text:ruby
     text:ruby-base text:reference-mark text:reference-mark-start text:reference-mark-end
     text:soft-page-break text:change text:change-start text:change-end office:annotation-end
-    text:toc-mark text:toc-mark-start text:toc-mark-end text:alphabetical-index-mark
+    text:toc-mark text:toc-mark-start text:toc-mark-end text:alphabetical-index-mark text:text-input
     """.split()  # noqa: SIM905  # one list a line
 )
 # Of the text's own elements those that hold paragraphs.
@@ -45,10 +56,20 @@ _SKIPPED = frozenset(
 # sentence itself, as content controls (loext:) do.
 _ASIDES = frozenset({"text:note", "office:annotation"})
 _ASIDE_PREFIXES = ("draw:", "dr3d:", "math:", "table:", "form:", "presentation:", "chart:", "svg:")
+_LABELLED = ("button", "checkbox", "radio", "fixed-text", "frame", "option", "item")
+_ATTRIBUTES = {
+    "a": {"title"},
+    **{name: {"title"} for name in ("help-message", "error-message")},
+    **{name: {"label", "title"} for name in _LABELLED},
+}
+"""What is told of a link or of a cell, and what stands on buttons."""
 _CELLS = frozenset({"table:table-cell", "table:covered-table-cell"})
 _FORMULA, _STRING = "table:formula", "office:string-value"
 _VALUES = (_FORMULA, _STRING)
 _STRING_VALUE = re.compile(r"\s+office:string-value\s*=\s*(?:\"[^\"]*+\"|'[^']*+')")
+_SPACES, _NUMBER_OF_SPACES = "text:s", "text:c"
+_FEW = re.compile(r"[1-9][0-9]{0,3}", re.ASCII)
+_NUMBER_IN_TAG = re.compile(r"(\stext:c\s*=\s*[\"'])[0-9]+([\"'])")
 _IN_CELLS = frozenset({"office:annotation", "draw:text-box", "draw:custom-shape"})
 """What stands in a cell and is no part of what it shows."""
 
@@ -79,14 +100,18 @@ def _open(kind: str, data: bytes, limits: DocumentLimits) -> Document:
     if _MANIFEST in archive.names and "encryption-data" in archive.text(_MANIFEST).text:
         raise DocumentError(kind, "is encrypted")
 
-    def read(_name: str, text: str) -> Template:
-        events = _said_once(list(xml_events(text, kind, limits)))
+    def read(name: str, text: str) -> Template:
+        events = _spaced(_said_once(list(xml_events(text, kind, limits))))
         builder = TemplateBuilder(kind=kind, limits=limits)
-        roles = _workbook_roles(events) if kind == "ods" else _roles(events)
-        read_xml(events, roles, builder, is_prose=False)
+        is_object = _OBJECT.fullmatch(name) is not None
+        roles = _workbook_roles(events) if kind == "ods" or is_object else _roles(events)
+        if is_object:
+            roles = _roles_of_paragraphs(events, roles)
+        read_xml(events, roles, builder, is_prose=False, attributes=_ATTRIBUTES)
         return builder.template()
 
-    names = [name for name in _PARTS if name in archive.names]
+    objects = filter(_OBJECT.fullmatch, archive.names)
+    names = [name for name in (*_PARTS, *objects, _META) if name in archive.names]
     return archived_document(kind, archive, names, limits, read)
 
 
@@ -115,6 +140,23 @@ def _said_once(events: Sequence[Event]) -> list[Event]:
     return found
 
 
+def _spaced(events: Sequence[Event]) -> list[Event]:
+    """Events whose tags that stand for spaces say so."""
+    found = list(events)
+    for place, event in enumerate(events):
+        number = event.attributes.get(_NUMBER_OF_SPACES, "1")
+        if event.name != _SPACES or event.kind != "start" or not _FEW.fullmatch(number):
+            continue
+        end = events[place + 1]
+        if end.kind != "end":
+            continue
+        fewer = _NUMBER_IN_TAG.sub(rf"\g<1>{int(number) - 1}\g<2>", event.raw) + end.raw
+        rest = fewer if int(number) > 1 else ""
+        found[place] = replace(event, raw=event.raw + end.raw, text=" ", rest=rest)
+        found[place + 1] = replace(end, raw="")
+    return found
+
+
 def _roles(events: Sequence[Event]) -> Iterator[Role]:
     is_inside = [False]
     for event in events:
@@ -139,7 +181,15 @@ def _workbook_roles(events: Sequence[Event]) -> Iterator[Role]:
         if is_place:
             computed.append(event.name in _CELLS and not _holds_text(event))
         role = next(roles)
-        yield "skipped" if computed[-1] and event.name in _PROSE else role
+        yield "skipped" if computed[-1] and event.name in _PARAGRAPHS else role
+
+
+def _roles_of_paragraphs(events: Iterable[Event], roles: Iterable[Role]) -> Iterator[Role]:
+    """Roles where paragraphs alone have text: in charts, descriptions are ranges of cells."""
+    starts = (event for event in events if event.kind == "start")
+    for event, role in zip(starts, roles, strict=True):
+        is_text = role == "prose" and event.name not in _PARAGRAPHS
+        yield "border" if is_text else role
 
 
 def _holds_text(cell: Event) -> bool:

@@ -8,6 +8,7 @@ borders. The caller may say otherwise by name. `translate="no"` is honoured.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
+from model.documents.markup.xml_attributes import ReadAttributes, tag_pieces
 from model.documents.markup.xml_events import Event, xml_events
 from model.documents.notation.assembly import Assembler, Token, TokenKind
 from model.documents.notation.document import Document, DocumentOptions, document_of
@@ -99,6 +100,7 @@ def read_xml(
     *,
     is_prose: bool = True,
     is_folded: bool = True,
+    attributes: ReadAttributes | None = None,
 ) -> None:
     """Put events into a template.
 
@@ -108,8 +110,15 @@ def read_xml(
         builder: Where texts are put.
         is_prose: There is text outside of elements of that role.
         is_folded: White space has no meaning.
+        attributes: Which are read by people, and are texts.
     """
-    reader = _Reader(builder, iter(roles), num_prose=int(is_prose), is_folded=is_folded)
+    reader = _Reader(
+        builder,
+        iter(roles),
+        num_prose=int(is_prose),
+        is_folded=is_folded,
+        attributes=attributes or {},
+    )
     for event in events:
         reader.read(event)
     reader.close()
@@ -117,8 +126,15 @@ def read_xml(
 
 class _Reader:
     def __init__(
-        self, builder: TemplateBuilder, roles: Iterator[Role], *, num_prose: int, is_folded: bool
+        self,
+        builder: TemplateBuilder,
+        roles: Iterator[Role],
+        *,
+        num_prose: int,
+        is_folded: bool,
+        attributes: ReadAttributes,
     ) -> None:
+        self._attributes = attributes
         self._is_folded = is_folded
         self._builder = builder
         self._assembler = Assembler(builder)
@@ -150,7 +166,10 @@ class _Reader:
                 self._assembler.add(Token(kind="lone", pieces=(event.raw,)))
             case _:
                 self._num_prose += (role == "prose") * (1 if event.kind == "start" else -1)
-                self._assembler.add(Token(kind="border", pieces=(event.raw,)))
+                self._assembler.add(Token(kind="border", pieces=self._tag(event)))
+
+    def _tag(self, event: Event) -> tuple[Piece, ...]:
+        return tag_pieces(event, self._attributes, self._builder)
 
     def close(self) -> None:
         """The events have come to their end."""
@@ -164,18 +183,19 @@ class _Reader:
         return self._opened.pop() if event.kind == "end" else None
 
     def _inline(self, event: Event) -> None:
-        """A tag inside a sentence; one that closes itself is one code."""
-        if event.raw.endswith("/>"):
-            self._assembler.add(Token(kind="lone", pieces=(event.raw,)))
+        """A tag inside a sentence; one that closes itself, or stands for a space, is one token."""
+        if event.raw.endswith("/>") or event.text:
+            token = Token(kind="lone", pieces=self._tag(event), text=event.text, rest=event.rest)
+            self._assembler.add(token)
         elif event.raw:
             kind: TokenKind = "opening" if event.kind == "start" else "closing"
-            self._assembler.add(Token(kind=kind, pieces=(event.raw,)))
+            self._assembler.add(Token(kind=kind, pieces=self._tag(event)))
 
     def _begin_aside(self, event: Event) -> None:
         """The sentence waits until what stands in it has been read."""
         self._outer.append((self._assembler, self._builder.pieces, self._num_prose))
         self._assembler = Assembler(self._builder)
-        self._builder.pieces = [event.raw]
+        self._builder.pieces = [*self._tag(event)]
         self._num_prose = 0
 
     def _end_aside(self, event: Event) -> None:

@@ -27,7 +27,8 @@ class Event:
         raw: Its characters.
         name: Of a tag, with the prefix that it is written with.
         attributes: Of a start tag, by name as written.
-        text: The characters that it means, if it is text.
+        text: The characters that it means, if it is text. A format may say of a tag that it stands
+            for a space, and `rest` is then the notation of what it stands for beside that.
     """
 
     kind: EventKind
@@ -35,6 +36,7 @@ class Event:
     name: str = ""
     attributes: dict[str, str] = field(default_factory=dict)
     text: str = ""
+    rest: str = ""
 
     @property
     def local_name(self) -> str:

@@ -42,13 +42,15 @@ class Token:
     Attributes:
         kind: What it is.
         pieces: Its notation, which in a tag may have places for texts; of text one string.
-        text: The characters that it means, if it is text.
+        text: The characters that it means, if it is text, or a tag that stands for a space.
+        rest: Of such a tag the notation of what it stands for beside that space.
         is_removable: It may be left out where it stands inside a text.
     """
 
     kind: TokenKind
     pieces: tuple[Piece, ...]
     text: str = ""
+    rest: str = ""
     is_removable: bool = False
 
 
@@ -101,9 +103,11 @@ class Assembler:
         table = CodeTable()
         parts: list[str] = []
         run = _with_elements(run)
-        for token in run:
-            if token.kind == "text":
+        spaces = _only_spaces(run)
+        for place, token in enumerate(run):
+            if token.kind == "text" or place in spaces:
                 parts.append(token.text)
+                parts.append(table.added("lone", (token.rest,)) if token.rest else "")
             elif token.kind != "border" and not token.is_removable:
                 parts.append(table.added(token.kind, token.pieces))
         raw = "".join(
@@ -180,6 +184,22 @@ def _with_elements(run: Sequence[Token]) -> list[Token]:
     if len(_pairs(tags)) == len(tags):
         return list(run)
     return [token if token.kind == "text" else replace(token, kind="lone") for token in run]
+
+
+def _only_spaces(run: Sequence[Token]) -> frozenset[int]:
+    """Places of tags that stand for a space between two words that have no other one."""
+    found: set[int] = set()
+    last, waiting = " ", None
+    for place, token in enumerate(run):
+        if token.kind == "lone" and token.text:
+            waiting = place if waiting is None and last not in SPACES else waiting
+            last = " "
+        elif token.text or token.kind == "word":
+            said = token.text or "a word"
+            if waiting is not None and said[0] not in SPACES:
+                found.add(waiting)
+            last, waiting = said[-1], None
+    return frozenset(found)
 
 
 def _tag_name(token: Token) -> str:

@@ -1,7 +1,8 @@
 """Encodings of text files: which one a file is in, and the way back to bytes.
 
-Owns byte order marks, declarations of XML and HTML, and their refusals. What a translation has that
-an old encoding lacks is written as a reference, so only XML and HTML may be in one.
+Owns byte order marks, declarations of XML and HTML, names of encodings, and their refusals. What a
+translation has that an old encoding lacks is written as a reference in XML and HTML; a format that
+has no references says itself what is done about it.
 """
 
 import codecs
@@ -61,6 +62,11 @@ class Encoded:
         return self.mark + text.encode(self.codec, self.errors)
 
 
+def has_mark(data: bytes) -> bool:
+    """Whether a file begins with a byte order mark, which stands above what it declares."""
+    return data.startswith(tuple(mark for mark, _ in _MARKS))
+
+
 def decoded(kind: str, data: bytes) -> Encoded:
     """A file in UTF-8, or with the mark of UTF-16.
 
@@ -80,8 +86,21 @@ def decoded_markup(kind: str, data: bytes) -> Encoded:
     mark, codec = next(((mark, name) for mark, name in _MARKS if data.startswith(mark)), (b"", ""))
     if not codec:
         match = _XML_DECLARATION.match(data) or _META_CHARSET.search(data[:_META_REACH])
-        codec = _known(kind, match[1].decode("ascii")) if match else "utf-8"
+        codec = _as_browsers_read(kind, match[1].decode("ascii")) if match else "utf-8"
     return _decoded(kind, data, mark, codec, "xmlcharrefreplace")
+
+
+def decoded_as(kind: str, data: bytes, name: str) -> Encoded:
+    """A file in an encoding that has a name, exactly that, and has ASCII's characters as ASCII has.
+
+    Raises:
+        DocumentError: It is not in that encoding, or the encoding is not known.
+    """
+    codec = _known(kind, name)
+    ascii_bytes = bytes(range(0x80))
+    if codec.startswith("iso2022") or ascii_bytes.decode().encode(codec, "replace") != ascii_bytes:
+        raise _unknown(kind, name)
+    return _decoded(kind, data, b"", codec, "strict")
 
 
 def _decoded(kind: str, data: bytes, mark: bytes, codec: str, errors: Errors) -> Encoded:
@@ -101,9 +120,14 @@ def _known(kind: str, name: str) -> str:
         raise _unknown(kind, name) from error
     if info.name in _NO_ENCODINGS:
         raise _unknown(kind, name)
+    return info.name
+
+
+def _as_browsers_read(kind: str, name: str) -> str:
+    codec = _known(kind, name)
     # A declaration that can be read is not in UTF-16, whatever it says.
-    is_wide = info.name.startswith(("utf-16", "utf-32"))
-    return _WIDER.get(info.name, "utf-8" if is_wide else info.name)
+    is_wide = codec.startswith(("utf-16", "utf-32"))
+    return _WIDER.get(codec, "utf-8" if is_wide else codec)
 
 
 def _unknown(kind: str, name: str) -> DocumentError:

@@ -1,8 +1,8 @@
 """Catalogues of gettext (.po, .pot): messages that have no translation get one; others stay.
 
-Owns the notation of entries. The header, comments, contexts, obsolete entries and whatever already
-has a translation are kept as they are. Of a plural the first form is made of the singular, all
-others of the plural.
+Owns the notation of entries; what bytes mean, `gettext_charset` knows. The header, comments,
+contexts, obsolete entries and whatever already has a translation are kept as they are. Of a plural
+the first form is made of the singular, all others of the plural.
 """
 
 import re
@@ -10,22 +10,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from model.documents.notation.document import Document, DocumentOptions, document_of
-from model.documents.notation.encoding import decoded
 from model.documents.notation.limits import DocumentLimits
 from model.documents.notation.template import Piece, TemplateBuilder
+from model.documents.plain_text.gettext_charset import decoded_catalogue
 from model.errors import DocumentError
 
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
-_KEYWORD = re.compile(r"(msgctxt|msgid_plural|msgid|msgstr(?:\[\d{1,3}\])?)\s*(?=\")")
+_KEYWORD = re.compile(
+    r"(msgctxt|msgid_plural|msgid|msgstr(?:\s*\[\s*\d{1,3}\s*\])?)\s*(?=\"|$)", re.ASCII
+)
+_DOMAIN = re.compile(r"domain\s*\"[^\"]*\"")
+"""What stands before entries that are for another file; it ends an entry, as a comment does."""
 _STRING = re.compile(r"\"((?:[^\"\\\n]|\\.)*+)\"")
 _STRINGS = re.compile(r"(?:\s*+\"(?:[^\"\\\n]|\\.)*+\")++\s*+")
 """One after another, as C has them."""
 _TRANSLATION = "msgstr"
-_ESCAPE = re.compile(r"((?:\\[0-7]{1,3}|\\x[0-9A-Fa-f]{2})+)|\\(.)")
-_BYTE = re.compile(r"\\(?:x(..)|([0-7]+))")
 _MAX_FIELDS = 100
 """Of one entry; no language has so many forms of the plural."""
-_MEANINGS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 _NOTATION = str.maketrans(
     {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r", "\0": None}
 )
@@ -63,21 +64,24 @@ def open_po(data: bytes, _options: DocumentOptions, limits: DocumentLimits) -> D
     """A catalogue as a document.
 
     Raises:
-        DocumentError: It is not text in UTF-8 or UTF-16, or a line of it is no part of an entry.
+        DocumentError: It is not in the charset that it declares, that charset is not known, or a
+            line of it is no part of an entry.
     """
-    encoded = decoded("po", data)
+    catalogue = decoded_catalogue(data)
     builder = TemplateBuilder(kind="po", limits=limits)
     entry = _Entry()
-    for number, line in enumerate(_LINE.findall(encoded.text), start=1):
+    for number, line in enumerate(_LINE.findall(catalogue.text), start=1):
         bare = line.strip()
         keyword = _KEYWORD.match(bare)
         strings = bare[keyword.end() :] if keyword else bare
         if not bare and entry.fields:
             entry.fields[-1].lines.append(line)
-        elif not bare or bare.startswith("#"):
+        elif not bare or bare.startswith("#") or _DOMAIN.fullmatch(bare):
             builder.pieces.extend([*_written(builder, entry), line])
             entry = _Entry()
-        elif not _STRINGS.fullmatch(strings) or (keyword is None and not entry.fields):
+        elif not (_STRINGS.fullmatch(strings) or (keyword and not strings)) or (
+            keyword is None and not entry.fields
+        ):
             raise DocumentError("po", f"has on line {number} what is no part of an entry")
         elif keyword is not None:
             if len(entry.fields) >= _MAX_FIELDS:
@@ -85,17 +89,21 @@ def open_po(data: bytes, _options: DocumentOptions, limits: DocumentLimits) -> D
             if keyword[1] in ("msgid", "msgctxt") and entry.translations:
                 builder.pieces.extend(_written(builder, entry))
                 entry = _Entry()
-            said = [_meant(one) for one in _STRING.findall(strings)]
-            entry.fields.append(_Field(keyword=keyword[1], lines=[line], parts=said))
+            said = [catalogue.meant(one) for one in _STRING.findall(strings)]
+            name = "".join(keyword[1].split())
+            entry.fields.append(_Field(keyword=name, lines=[line], parts=said))
         else:
             entry.fields[-1].lines.append(line)
-            entry.fields[-1].parts.extend(_meant(one) for one in _STRING.findall(strings))
+            entry.fields[-1].parts.extend(catalogue.meant(one) for one in _STRING.findall(strings))
     builder.pieces.extend(_written(builder, entry))
-    return document_of("po", builder.template(), encoded.encoded)
+    return document_of("po", builder.template(), catalogue.encoded)
 
 
 def _written(builder: TemplateBuilder, entry: _Entry) -> Iterator[Piece]:
     """An entry, with places for what it lacks."""
+    bare = next((one.keyword for one in entry.fields if not one.parts), None)
+    if bare is not None:
+        raise DocumentError("po", f"has a {bare} that no string follows")
     single, several = entry.said("msgid"), entry.said("msgid_plural")
     is_wanted = bool(single) and not any(one.text for one in entry.translations)
     is_said = any(map(str.isalpha, f"{single}{several}"))
@@ -113,18 +121,6 @@ def _written(builder: TemplateBuilder, entry: _Entry) -> Iterator[Piece]:
         # Of two forms one that is a number alone: left empty, it would be shown as nothing.
         yield _notation(text) if isinstance(place, str) and several and is_said else place
         yield raw[end:]
-
-
-def _meant(string: str) -> str:
-    """What the inside of a quoted string means."""
-
-    def character(match: re.Match[str]) -> str:
-        if match[1] is None:
-            return _MEANINGS.get(match[2], match[2])
-        numbers = (int(one or two, 16 if one else 8) for one, two in _BYTE.findall(match[1]))
-        return bytes(number & 0xFF for number in numbers).decode(errors="replace")
-
-    return _ESCAPE.sub(character, string)
 
 
 def _notation(text: str) -> str:

@@ -1,7 +1,5 @@
 """Files that LibreOffice made, translated and opened by LibreOffice again."""
 
-import shutil
-import subprocess
 import zipfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -13,8 +11,7 @@ from model.documents.formats import open_document
 from model.text.marks.inline_codes import without_codes
 from support.library_readers import cell_texts, paragraph_texts, slide_texts, word_texts
 from support.library_texts import check
-
-SOFFICE = shutil.which("soffice")
+from support.libreoffice import SOFFICE, converted
 
 pytestmark = [
     pytest.mark.office,
@@ -51,24 +48,6 @@ SLIDES = """<?xml version="1.0" encoding="UTF-8"?>
 <text:p>Second line</text:p></draw:text-box></draw:frame></draw:page>
 </office:presentation></office:body></office:document>"""
 SLIDE_TEXTS = ("THE CAT SEES THE RIVER & A STONE.", "SECOND LINE")
-
-
-def converted(source: Path, ending: str, folder: Path, *, reader: str | None = None) -> Path:
-    """What LibreOffice makes of a file."""
-    assert SOFFICE is not None
-    profile = folder.parent / "profile"
-    flags = [f"--infilter={reader}"] if reader else []
-    subprocess.run(
-        [
-            *(SOFFICE, f"-env:UserInstallation={profile.as_uri()}", "--headless", *flags),
-            *("--convert-to", ending, "--outdir", str(folder), str(source)),
-        ],
-        check=True,
-        capture_output=True,
-    )
-    made = folder / f"{source.stem}.{ending.partition(':')[0]}"
-    assert made.stat().st_size > 0
-    return made
 
 
 def in_capitals(path: Path, folder: Path) -> Path:
@@ -151,7 +130,9 @@ def test_what_it_made_is_what_the_formats_own_libraries_read(
     read: Callable[[bytes], Iterable[str]],
 ) -> None:
     data = converted(folder / source, ending, folder, reader=reader).read_bytes()
-    assert check(data, ending, read, is_folded=ending == "odt") >= 2
+    # At the foot of its pages, where openpyxl reads codes too.
+    unread = ["Page "] if ending == "xlsx" else []
+    assert check(data, ending, read, unread=unread, is_folded=ending == "odt") >= 2
 
 
 def test_books(folder: Path, tmp_path: Path) -> None:

@@ -194,6 +194,42 @@ def test_paragraphs_of_opendocument_with_spans_notes_and_fields() -> None:
     assert "<text:p>gone</text:p>" in rebuilt["content.xml"]
 
 
+@pytest.mark.parametrize(
+    ("body", "texts", "translated"),
+    [
+        ("a<text:s/>cat", ["a cat"], "A CAT"),
+        ("a<text:s></text:s>cat", ["a cat"], "A CAT"),
+        ("a<text:s text:c='3'/>cat", ["a cat"], "A <text:s text:c='2'/>CAT"),
+        ("a<text:s text:c='2'></text:s>b", ["a b"], "A <text:s text:c='1'></text:s>B"),
+        ("a<text:s/><text:s/>cat", ["a cat"], "A <text:s/>CAT"),
+        ("a<text:s/><text:span>b</text:span>", ["a b"], "A <text:span>B</text:span>"),
+        ("<text:span>a<text:s/></text:span>b", ["a b"], "<text:span>A </text:span>B"),
+        ("a <text:s/>cat", ["a cat"], "A <text:s/>CAT"),
+        ("a<text:s/> cat", ["a cat"], "A<text:s/> CAT"),
+        ("<text:s text:c='4'/>a<text:s/>", ["a"], "<text:s text:c='4'/>A<text:s/>"),
+        (
+            "on<text:s/><text:page-number>1</text:page-number>",
+            ["on "],
+            "ON <text:page-number>1</text:page-number>",
+        ),
+        ("a<text:s text:c='x'/>cat", ["acat"], "A<text:s text:c='x'/>CAT"),
+        (
+            "a<text:tab/>cat<text:line-break/>b",
+            ["a", "cat", "b"],
+            "A<text:tab/>CAT<text:line-break/>B",
+        ),
+    ],
+)
+def test_a_tag_that_stands_for_spaces_keeps_words_apart(
+    body: str, texts: list[str], translated: str
+) -> None:
+    made = odt(f"<text:p>{body}</text:p>")
+    document = open_document(made, "odt")
+    assert plain_texts(document) == texts
+    assert f"<text:p>{translated}</text:p>" in in_capitals(document)["content.xml"]
+    assert members_of(document.rebuild(document.texts)) == members_of(made)
+
+
 def test_what_stands_in_a_sentence_of_opendocument_does_not_divide_it() -> None:
     said = "<text:p>So <text:span>it</text:span> is</text:p>"
     comment = f"<office:annotation><dc:date>May</dc:date>{said}</office:annotation>"

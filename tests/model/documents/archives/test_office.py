@@ -5,6 +5,7 @@ them before and after a translation.
 """
 
 import io
+from base64 import b64decode
 from random import Random
 from typing import Any
 
@@ -18,7 +19,7 @@ from openpyxl.cell.text import InlineFont
 from pptx.util import Inches
 
 from support.library_readers import cell_texts, slide_texts, word_texts
-from support.library_texts import NUM_DOCUMENTS, check, lines, runs
+from support.library_texts import NUM_DOCUMENTS, check, line, lines, runs
 
 
 def add_runs(paragraph: Any, runs: list[tuple[str, bool]]) -> None:
@@ -26,8 +27,27 @@ def add_runs(paragraph: Any, runs: list[tuple[str, bool]]) -> None:
         paragraph.add_run(text).bold = is_bold or None
 
 
+PICTURE = b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+
+def describe(element: Any, chance: Random) -> None:
+    """Give a shape a title and a description."""
+    for name in ("title", "descr"):
+        element.set(name, line(chance))
+
+
+def set_properties(said: Any, chance: Random) -> None:
+    for name in ("title", "subject", "comments", "keywords"):
+        setattr(said, name, line(chance))
+
+
 def word_document(chance: Random) -> bytes:
-    """Paragraphs of runs, and a text in a nested table, the headers, the footer and a comment."""
+    """Paragraphs of runs, and a text in each other place that python-docx reads.
+
+    A nested table, the headers, the footer, a comment, a picture's description, the properties.
+    """
     made = docx.Document()
     for _ in range(100):
         add_runs(made.add_paragraph(), runs(chance))
@@ -42,6 +62,10 @@ def word_document(chance: Random) -> bytes:
     section.footer.paragraphs[0].text = lines(chance)
     run = made.add_heading("Heading", level=1).runs[0]
     made.add_comment(run, text=lines(chance), author="An author", initials="aa")
+    picture = made.add_picture(io.BytesIO(PICTURE))._inline
+    describe(picture.docPr, chance)
+    describe(picture.graphic.graphicData.pic.nvPicPr.cNvPr, chance)
+    set_properties(made.core_properties, chance)
     output = io.BytesIO()
     made.save(output)
     return output.getvalue()
@@ -53,7 +77,7 @@ def test_text_documents_are_what_python_docx_reads(seed: int) -> None:
 
 
 def presentation(chance: Random) -> bytes:
-    """A title, paragraphs of runs in a group, a table and notes."""
+    """A title, paragraphs of runs in a group, a table, notes, descriptions, the properties."""
     made = pptx.Presentation()
     slide = made.slides.add_slide(made.slide_layouts[5])
     slide.shapes.title.text = lines(chance)
@@ -67,6 +91,10 @@ def presentation(chance: Random) -> bytes:
     table = slide.shapes.add_table(2, 2, 0, 0, Inches(2), Inches(2)).table
     table.cell(1, 1).text = lines(chance)
     slide.notes_slide.notes_text_frame.text = lines(chance)
+    picture = slide.shapes.add_picture(io.BytesIO(PICTURE), 0, 0)
+    for shape in (group, picture):
+        describe(shape._element._nvXxPr.cNvPr, chance)
+    set_properties(made.core_properties, chance)
     output = io.BytesIO()
     made.save(output)
     return output.getvalue()
@@ -89,6 +117,7 @@ def workbook(chance: Random, *, is_shared: bool) -> bytes:
                 [TextBlock(InlineFont(b=number % 2 == 1), run) for number, run in enumerate(parts)]
             )
         made.active["C1"], made.active["D1"] = "=A1", 7.3
+        made.properties.title, made.properties.description = line(chance), line(chance)
         made.active["C1"].comment = openpyxl.comments.Comment(lines(chance), "An author")
         made.save(output)
         return output.getvalue()
@@ -103,6 +132,7 @@ def workbook(chance: Random, *, is_shared: bool) -> bytes:
         sheet.write_formula(0, 2, "=A1")
         sheet.write_number(0, 3, 7.3)
         sheet.write_comment(0, 0, lines(chance) or "none")
+        book.set_properties({"title": line(chance), "subject": line(chance)})
     return output.getvalue()
 
 

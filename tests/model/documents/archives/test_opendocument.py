@@ -5,14 +5,25 @@ from collections.abc import Iterator
 from random import Random
 
 import pytest
-from odfdo import Annotation, Document, Header, List, ListItem, Note, Paragraph, Table
+from odfdo import (
+    Annotation,
+    Document,
+    Frame,
+    Header,
+    List,
+    ListItem,
+    Note,
+    Paragraph,
+    Spacer,
+    Table,
+)
 
 from support.library_readers import paragraph_texts, without_insertions
 from support.library_texts import NUM_DOCUMENTS, check, line, lines
 
 
 def text_document(chance: Random) -> bytes:
-    """Paragraphs, of which some have a note or a comment between two texts, headings and lists."""
+    """Paragraphs, of which some have spaces, a note or a comment between two texts; lists."""
     made = Document("text")
     body = made.body
     body.clear()
@@ -22,11 +33,18 @@ def text_document(chance: Random) -> bytes:
             note = Note(note_id=f"n{number}", citation="1", body=line(chance))
             paragraph.append(note if number % 8 else Annotation(line(chance), creator="An author"))
             paragraph.append_plain_text(line(chance))
+        elif number % 4 == 1:
+            paragraph.append(Spacer(chance.randrange(1, 4)))
+            paragraph.append_plain_text(line(chance))
         body.append(paragraph)
     body.append(Header(1, line(chance)))
     outer = List([line(chance) for _ in range(3)])
     outer.append(ListItem(List([line(chance), line(chance)])))
     body.append(outer)
+    frame = Frame(name="a frame", svg_title=line(chance), svg_description=line(chance))
+    body.append(Paragraph(line(chance)))
+    body.get_elements("text:p")[-1].append(frame)
+    made.meta.title, made.meta.description = line(chance), line(chance)
     table = Table("Cells", width=2, height=1)
     table.set_value("A1", line(chance))
     body.append(table)

@@ -10,6 +10,7 @@ import polib
 import pytest
 
 from model.documents.formats import open_document
+from model.errors import DocumentError
 from support.library_texts import NUM_DOCUMENTS, line, translated
 
 HEADER = (
@@ -125,3 +126,42 @@ def test_messages_are_what_polib_and_gettext_read(seed: int, is_gnu: bool, tmp_p
     rebuilt = document.rebuild([translated(text) for text in document.texts]).decode()
     after = messages(read(rebuilt), tmp_path)
     assert after == [(*one[:3], filled(one)) for one in before]
+
+
+@pytest.mark.parametrize(
+    ("entry", "texts", "rebuilt"),
+    [
+        ('msgid\n"a cat"\nmsgstr\n""\n', ["a cat"], 'msgid\n"a cat"\nmsgstr\n"A CAT"\n'),
+        ('msgid"a " "cat"\nmsgstr""\n', ["a cat"], 'msgid"a " "cat"\nmsgstr"A CAT"\n'),
+        (
+            'msgid "a cat"\nmsgid_plural "cats"\nmsgstr[ 0 ] ""\nmsgstr [1] ""\n',
+            ["a cat", "cats"],
+            'msgid "a cat"\nmsgid_plural "cats"\nmsgstr[ 0 ] "A CAT"\nmsgstr [1] "CATS"\n',
+        ),
+        (
+            'domain "pets"\nmsgid "a cat"\nmsgstr ""\n',
+            ["a cat"],
+            'domain "pets"\nmsgid "a cat"\nmsgstr "A CAT"\n',
+        ),
+        (
+            'msgid "\\aa \\143at \\303\\251\\x21"\nmsgstr ""\n',
+            ["\aa cat é!"],
+            'msgid "\\aa \\143at \\303\\251\\x21"\nmsgstr "\aA CAT É!"\n',
+        ),
+    ],
+)
+def test_what_gettext_reads_and_polib_may_not(entry: str, texts: list[str], rebuilt: str) -> None:
+    if MSGCAT is not None:
+        assert as_gettext_reads(HEADER + entry)
+    document = open_document((HEADER + entry).encode(), "po")
+    assert list(document.texts) == texts
+    made = document.rebuild([text.upper() for text in document.texts]).decode()
+    assert made == HEADER + rebuilt
+    if MSGCAT is not None:
+        assert as_gettext_reads(made)
+
+
+@pytest.mark.parametrize("entry", ['msgid "a"\nmsgstr\n', 'msgid\n\n# x\n"a"\nmsgstr ""\n'])
+def test_a_keyword_that_no_string_follows_is_named(entry: str) -> None:
+    with pytest.raises(DocumentError, match=r"has a msg(id|str) that no string follows"):
+        open_document(entry.encode(), "po")

@@ -1,0 +1,121 @@
+"""Charset of a catalogue: the one that its header declares, and the way back to bytes.
+
+Owns where the declaration is, and what follows from it. Where the charset has all characters of the
+translations they are written in it; otherwise the catalogue is in UTF-8 and its header says so, as
+GNU gettext does it. What the strings of a catalogue are, `gettext` knows.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from model.documents.notation.encoding import decoded, decoded_as, has_mark
+
+_HEADER = re.compile(
+    rb"^msgid[ \t]*+(?:\"\"\s*+)++msgstr[ \t]*+((?:\"(?:[^\"\\\n]|\\.)*+\"\s*+)++)", re.MULTILINE
+)
+_CHARSET = re.compile(rb"charset=([^\s\"\\]++)")
+_UNDECIDED = frozenset({"charset", "ascii", "us-ascii", "ansi_x3.4-1968"})
+"""What a template declares before anybody has said more, and what is in every charset."""
+_ESCAPE = re.compile(r"((?:\\[0-7]{1,3}|\\x[0-9A-Fa-f]{2})++)|\\(.)")
+_BYTE = re.compile(r"\\(?:x(..)|([0-7]+))")
+_MEANINGS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogueText:
+    """The characters of a catalogue, and how they are written.
+
+    Attributes:
+        text: They.
+        mark: Its byte order mark, if it has one.
+        codec: Python's name of its charset.
+        declared: Where in the text the name of the charset stands, if it does.
+        spellings: Lines for which the charset has another notation too, as they were written.
+    """
+
+    text: str
+    mark: bytes
+    codec: str
+    declared: tuple[int, int] | None
+    spellings: Mapping[str, bytes]
+
+    def meant(self, string: str) -> str:
+        """What the inside of a quoted string means."""
+
+        def character(found: re.Match[str]) -> str:
+            if found[1] is None:
+                return _MEANINGS.get(found[2], found[2])
+            return _bytes_of(found[1]).decode(self._codec_of_bytes, errors="replace")
+
+        return _ESCAPE.sub(character, string)
+
+    def encoded(self, text: str) -> bytes:
+        """The catalogue with translations; what is before the declaration has none."""
+        if self.declared is None:
+            return self.mark + text.encode(self.codec)
+        try:
+            return b"\n".join(map(self._line, text.split("\n")))
+        except UnicodeEncodeError:
+            begin, end = self.declared
+            return f"{text[:begin]}UTF-8{self._with_bytes_of_utf8(text[end:])}".encode()
+
+    @property
+    def _codec_of_bytes(self) -> str:
+        return "utf-8" if self.mark or self.codec == "ascii" else self.codec
+
+    def _line(self, line: str) -> bytes:
+        return self.spellings.get(line) or line.encode(self.codec)
+
+    def _with_bytes_of_utf8(self, text: str) -> str:
+        """A text whose strings give no character by other bytes than UTF-8 has for it."""
+
+        def escape(found: re.Match[str]) -> str:
+            data = _bytes_of(found[1] or "")
+            if data.isascii():
+                return found[0]
+            meant = data.decode(self._codec_of_bytes, errors="replace")
+            return "".join(f"\\{byte:03o}" for byte in meant.encode())
+
+        return "\n".join(
+            line if line.startswith("#") else _ESCAPE.sub(escape, line) for line in text.split("\n")
+        )
+
+
+def decoded_catalogue(data: bytes) -> CatalogueText:
+    """A catalogue in the charset that it declares, else in UTF-8, or with a byte order mark.
+
+    Raises:
+        DocumentError: It is not in that charset, or the charset is not known.
+    """
+    header = None if has_mark(data) else _HEADER.search(data)
+    found = _CHARSET.search(data, *header.span(1)) if header else None
+    if found is None:
+        file = decoded("po", data)
+        return CatalogueText(
+            text=file.text, mark=file.mark, codec=file.codec, declared=None, spellings={}
+        )
+    name = found[1].decode("ascii", "replace")
+    is_undecided = name.lower() in _UNDECIDED
+    file = decoded("po", data) if is_undecided else decoded_as("po", data, name)
+    begin = len(data[: found.start(1)].decode(file.codec))
+    codec = "ascii" if is_undecided else file.codec
+    return CatalogueText(
+        text=file.text,
+        mark=b"",
+        codec=codec,
+        declared=(begin, begin + len(name)),
+        spellings=dict(_spellings(file.text, data, codec)),
+    )
+
+
+def _spellings(text: str, data: bytes, codec: str) -> Iterator[tuple[str, bytes]]:
+    """Lines that would be written in other bytes than they are."""
+    for line, written in zip(text.split("\n"), data.split(b"\n"), strict=True):
+        if line.encode(codec, "replace") != written:
+            yield line, written
+
+
+def _bytes_of(escapes: str) -> bytes:
+    numbers = (int(one or two, 16 if one else 8) for one, two in _BYTE.findall(escapes))
+    return bytes(number & 0xFF for number in numbers)
