@@ -3,6 +3,7 @@
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -157,6 +158,42 @@ def test_releases_of_2019_have_merges_instead_of_pieces(tmp_path: Path) -> None:
     assert model.tokenizer.moses is not None
     assert model.tokenizer.moses.marks == "continuation"
     assert tokenizer_of(model).encode("The", model.pairs[0])[-1] == model.tokens.eos_id
+
+
+def test_everything_in_the_way_is_told_together(tmp_path: Path) -> None:
+    folder = release(tmp_path / "opus")
+    with np.load(folder / MODEL) as arrays:
+        kept = {name: arrays[name] for name in arrays if name != "encoder_l1_ffn_W1"}
+    options = bytes(kept["special:model.yml"]).rstrip(b"\0").decode()
+    odd = options.replace("ffn-activation: swish", "ffn-activation: sine")
+    odd = odd.replace("ffn-activation: relu", "ffn-activation: sine")
+    assert odd != options
+    kept["special:model.yml"] = np.frombuffer(odd.encode() + b"\0", np.int8)
+    np.savez(folder / MODEL, **kept, encoder_l9_odd=np.zeros(3, np.float32))
+    (folder / "source.spm").write_bytes(b"damaged")
+    (folder / "opus.spm32k-spm32k.vocab.yml").write_text("</s>: 0\nx\n", encoding="utf-8")
+    with pytest.raises(ForeignModelError) as caught:
+        OPUS_MT.read(folder, ImportOptions(pairs=(("en", "es"),)))
+    told = caught.value.problems
+    assert "encoder_l1_ffn_W1 is missing" in told
+    assert "encoder_l9_odd is in the source and nothing reads it" in told
+    assert any("transformer-ffn-activation is 'sine'" in problem for problem in told)
+    assert any(problem.startswith("source.spm ") for problem in told)
+    assert any("line 2 is no `token: id`" in problem for problem in told)
+    assert len(told) == 5
+
+
+def test_a_target_without_a_token_is_told_with_the_tensors(tmp_path: Path) -> None:
+    folder = release(tmp_path / "opus")
+    with np.load(folder / MODEL) as arrays:
+        kept = {name: arrays[name] for name in arrays if name != "encoder_l1_ffn_W1"}
+    np.savez(folder / MODEL, **kept)
+    with pytest.raises(ForeignModelError) as caught:
+        OPUS_MT.read(folder, ImportOptions(pairs=(("en", "es"),)))
+    assert caught.value.problems == (
+        "has no token for the target es; it has de, fr",
+        "encoder_l1_ffn_W1 is missing",
+    )
 
 
 def test_a_damaged_vocabulary_is_told(tmp_path: Path) -> None:
