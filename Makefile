@@ -76,7 +76,7 @@ test-replicas: install ## Lose, hang and reload replicas and fronts under load, 
 	$(BIN)/pytest -m "replicas or not replicas" tests/service/engine/client/pool tests/service/models/deployments/test_replicas.py tests/service/test_placement.py tests/model/system/test_shares.py tests/benchmarks/test_replicas.py tests/e2e/test_replicas.py tests/e2e/test_fronts.py tests/service/fronts tests/contract/test_v1_stream_tokens.py
 
 test-registry: install ## Pull models of every registry from local mirrors with faults
-	$(BIN)/pytest tests/model/exchange/registry tests/service/cli/models/test_pull.py
+	$(BIN)/pytest tests/model/exchange/registry tests/service/cli/models/test_pull.py tests/service/cli/models/test_pull_real_models.py
 
 # pandas is pinned here and not in constraints.txt: Ray Data imports it, and nothing of ours does.
 test-ray: install ## Run bulk jobs and pipelines of Ray Data on a real cluster of this machine, and kill its workers and drivers

@@ -156,6 +156,28 @@ def number_pieces(
     )
 
 
+def unmoved(num_source: int, num_target: int) -> Numbering:
+    """Every row in its place, without special tokens or pieces.
+
+    For a network whose vocabulary cannot be numbered, so that its tensors are looked at still;
+    never for one that is converted.
+
+    Args:
+        num_source: Rows of the source's table.
+        num_target: Those of the target's.
+    """
+    source, target = (
+        Rows(old=tuple(range(size)), num_old=size) for size in (num_source, num_target)
+    )
+    return Numbering(
+        tokens=SpecialTokens(pad_id=0, eos_id=0, unk_id=0, start_id=0),
+        source=source,
+        target=target,
+        source_table={},
+        target_table={},
+    )
+
+
 def _first_ids(pieces: Sequence[str]) -> dict[str, int]:
     """Piece → id; of pieces that are alike the first, as a foreign program looks them up."""
     ids: dict[str, int] = {}

@@ -22,9 +22,15 @@ def importer(monkeypatch: pytest.MonkeyPatch) -> MadeImporter:
 
 
 @pytest.fixture
-def mirror(
-    importer: MadeImporter, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Iterator[Mirror]:
+def mirror(importer: MadeImporter, registries: Mirror) -> Mirror:
+    """All registries, with the made format's importer alone."""
+    del importer
+    return registries
+
+
+@pytest.fixture
+def registries(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Mirror]:
+    """One server that stands for all registries; the importers are the real ones."""
     for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "HF_TOKEN"):
         monkeypatch.delenv(name, raising=False)
     with running_mirror() as running:

@@ -62,15 +62,19 @@ class ArgosImporter:
         Raises:
             ForeignModelError: With every problem.
         """
-        metadata = _metadata(source / _METADATA_FILE)
-        problems = [*_metadata_problems(metadata)]
-        pair = attempted(problems, lambda: _pair(metadata, options))
+        problems: list[str] = []
+        metadata = attempted(problems, lambda: _metadata(source / _METADATA_FILE))
+        pair = None
+        if metadata is not None:
+            problems += _metadata_problems(metadata)
+            pair = attempted(problems, lambda: _pair(metadata, options))
         found = read_directory(
             source / _NETWORK_FOLDER,
-            read_pieces=lambda: _piece_files(source, metadata),
+            read_pieces=lambda: _piece_files(source, metadata or {}),
             choose=lambda facts: _directions(facts, pair),
             problems=problems,
         )
+        assert metadata is not None  # without it there was a problem
         assert pair is not None
         version = metadata.get("package_version") or "unknown"
         return ImportedModel(

@@ -49,6 +49,12 @@ class Settings:
     layer_norm_epsilon: float | None = None
 
 
+USUAL_SETTINGS = Settings(
+    unk="<unk>", bos="<s>", eos="</s>", start="<s>", has_source_bos=False, has_source_eos=False
+)
+"""What the engine takes where nothing says otherwise."""
+
+
 def read_settings(directory: Path, file: VariableFile) -> Settings:
     """The settings of a directory of any version.
 

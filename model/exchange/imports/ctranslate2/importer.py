@@ -15,6 +15,7 @@ from model.errors import ForeignModelError, shown
 from model.exchange.imports.ctranslate2.directions import Directions, Facts, find_directions
 from model.exchange.imports.ctranslate2.directory import (
     SHORTLIST_FILE,
+    USUAL_SETTINGS,
     Settings,
     Vocabularies,
     read_settings,
@@ -26,10 +27,11 @@ from model.exchange.imports.ctranslate2.network import (
     depths,
     describe,
     has_relative_positions,
+    num_rows,
 )
 from model.exchange.imports.imported import ForeignTensor, ImportedModel, ImportOptions
 from model.exchange.imports.language_tokens import FAMILIES
-from model.exchange.imports.numbering import Numbering, TokenNames, number_pieces
+from model.exchange.imports.numbering import Numbering, TokenNames, number_pieces, unmoved
 from model.exchange.imports.piece_files import PieceFiles, find_piece_files
 from model.exchange.imports.problems import attempted
 from model.system.paths import is_file
@@ -127,42 +129,108 @@ def read_directory(
     """
     file = _transformer_file(directory)
     found = [*problems]
-    parts = _parts(directory, file, read_pieces, found)
-    if parts is None:
-        raise ForeignModelError(directory, found)
-    directions = attempted(found, lambda: choose(_facts(directory, file, parts)))
-    if directions is None:
-        raise ForeignModelError(directory, found)
-    pairs = _with_source_bos(parts.settings, directions.pairs)
-    names, found = _names(parts, directions), [*found, *directions.problems]
-    found += _token_problems(parts, names, pairs)
-    described = attempted(found, lambda: _described(file, parts, names, directions))
-    found += described[1].problems if described is not None else ()
-    if found or described is None:
-        raise ForeignModelError(directory, found)
-    numbering, description = described
-    assert description.network is not None
-    return ReadDirectory(
-        family=_family(parts, directions),
-        network=description.network,
-        tensors=description.tensors,
-        tokens=numbering.tokens,
-        tokenizer=_tokenizer(parts.pieces, numbering),
-        pairs=pairs,
-        languages=directions.languages if pairs == directions.pairs else (),
-        limits=_limits(description, pairs),
-        notes=(*_notes(directory, names), *directions.notes),
-    )
+    settings = attempted(found, lambda: read_settings(directory, file))
+    vocabularies = attempted(found, lambda: read_vocabularies(directory))
+    pieces = attempted(found, read_pieces)
+    is_marian = attempted(found, lambda: bool(file.number(_ZERO_START, 0.0)))
+    text = None
+    if vocabularies is not None and pieces is not None and is_marian is not None:
+        parts = _Parts(
+            settings=settings or USUAL_SETTINGS,
+            vocabularies=vocabularies,
+            pieces=pieces,
+            is_marian=is_marian,
+        )
+        text = attempted(found, lambda: _text(directory, file, parts, choose))
+    found += text.problems if text is not None else ()
+    numbering = None
+    if text is not None and settings is not None:  # usual names may be none of its vocabulary
+        numbering = attempted(found, text.numbering)
+    description = attempted(found, lambda: _described(file, vocabularies, numbering, settings))
+    found += description.problems if description is not None else ()
+    if found or text is None or numbering is None or description is None:
+        raise ForeignModelError(directory, list(dict.fromkeys(found)))
+    return _whole(directory, text, numbering, description)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Parts:
-    """Files beside model.bin, and the one number in it that says how to read them."""
+    """Files beside model.bin, and the one number in it that says how to read them.
+
+    Attributes:
+        settings: The usual ones where those of the directory cannot be read.
+    """
 
     settings: Settings
     vocabularies: Vocabularies
     pieces: PieceFiles
     is_marian: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Text:
+    """The text of a directory: what it translates, and the tokens around it.
+
+    Attributes:
+        parts: The files.
+        directions: As they were chosen.
+        pairs: Their pairs, with what begins each source.
+        names: The special tokens.
+        problems: Of directions and tokens.
+    """
+
+    parts: _Parts
+    directions: Directions
+    pairs: tuple[LanguagePair, ...]
+    names: TokenNames
+    problems: tuple[str, ...]
+
+    def numbering(self) -> Numbering:
+        """The ids of both sides.
+
+        Raises:
+            ConfigError: A vocabulary lacks a special token.
+        """
+        return number_pieces(
+            self.parts.vocabularies.source,
+            self.parts.vocabularies.target,
+            self.names,
+            nameless=_nameless(self.parts, self.names, self.directions),
+        )
+
+
+def _text(
+    directory: Path, file: VariableFile, parts: _Parts, choose: Callable[[Facts], Directions]
+) -> _Text:
+    directions = choose(_facts(directory, file, parts))
+    pairs = _with_source_bos(parts.settings, directions.pairs)
+    names = _names(parts, directions)
+    return _Text(
+        parts=parts,
+        directions=directions,
+        pairs=pairs,
+        names=names,
+        problems=(*directions.problems, *_token_problems(parts, names, pairs)),
+    )
+
+
+def _whole(
+    directory: Path, text: _Text, numbering: Numbering, description: Description
+) -> ReadDirectory:
+    """What nothing is in the way of."""
+    assert description.network is not None
+    directions, pairs = text.directions, text.pairs
+    return ReadDirectory(
+        family=_family(text.parts, directions),
+        network=description.network,
+        tensors=description.tensors,
+        tokens=numbering.tokens,
+        tokenizer=_tokenizer(text.parts.pieces, numbering),
+        pairs=pairs,
+        languages=directions.languages if pairs == directions.pairs else (),
+        limits=_limits(description, pairs),
+        notes=(*_notes(directory, text.names), *directions.notes),
+    )
 
 
 def _transformer_file(directory: Path) -> VariableFile:
@@ -174,22 +242,6 @@ def _transformer_file(directory: Path) -> VariableFile:
         f" encoder-decoder Transformers from revision {_OLDEST_REVISION} on are converted"
     )
     raise ForeignModelError(file.path, [problem])
-
-
-def _parts(
-    directory: Path,
-    file: VariableFile,
-    read_pieces: Callable[[], PieceFiles],
-    problems: list[str],
-) -> _Parts | None:
-    """All parts; None, and problems, where one of them cannot be read."""
-    settings = attempted(problems, lambda: read_settings(directory, file))
-    vocabularies = attempted(problems, lambda: read_vocabularies(directory))
-    pieces = attempted(problems, read_pieces)
-    is_marian = attempted(problems, lambda: bool(file.number(_ZERO_START, 0.0)))
-    if settings is None or vocabularies is None or pieces is None or is_marian is None:
-        return None
-    return _Parts(settings=settings, vocabularies=vocabularies, pieces=pieces, is_marian=is_marian)
 
 
 def _facts(directory: Path, file: VariableFile, parts: _Parts) -> Facts:
@@ -204,16 +256,21 @@ def _facts(directory: Path, file: VariableFile, parts: _Parts) -> Facts:
 
 
 def _described(
-    file: VariableFile, parts: _Parts, names: TokenNames, directions: Directions
-) -> tuple[Numbering, Description]:
-    vocabularies, epsilon = parts.vocabularies, parts.settings.layer_norm_epsilon
-    numbering = number_pieces(
-        vocabularies.source,
-        vocabularies.target,
-        names,
-        nameless=_nameless(parts, names, directions),
-    )
-    return numbering, describe(file, numbering, layer_norm_epsilon=epsilon)
+    file: VariableFile,
+    vocabularies: Vocabularies | None,
+    numbering: Numbering | None,
+    settings: Settings | None,
+) -> Description:
+    """The network; where its ids are not known, all the same what is wrong with its variables."""
+    if numbering is None:
+        sizes = (
+            num_rows(file)
+            if vocabularies is None
+            else (len(vocabularies.source), len(vocabularies.target))
+        )
+        numbering = unmoved(*sizes)
+    epsilon = None if settings is None else settings.layer_norm_epsilon
+    return describe(file, numbering, layer_norm_epsilon=epsilon)
 
 
 def _family(parts: _Parts, directions: Directions) -> str:

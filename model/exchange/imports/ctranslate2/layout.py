@@ -13,6 +13,7 @@ import torch
 
 from model.errors import shown
 from model.exchange.imports.ctranslate2.file import SCALE_SUFFIX, Variable, VariableFile
+from model.exchange.imports.problems import attempted
 
 _CHUNK_ROWS = 4096
 _NUMBER = re.compile(r"(?<=_)\d+(?=/|$)")
@@ -43,22 +44,13 @@ class Layout:
         return self.file.variables[name].shape if self.has(name) else ()
 
     def number(self, name: str, default: float) -> float:
-        """A single value.
-
-        Raises:
-            ForeignModelError: It has several.
-        """
+        """A single value; a problem, and the default, if it has several or cannot be read."""
         self._used.add(name)
-        value = self.file.number(name, default)
-        assert value is not None
-        return value
+        value = attempted(self.problems, lambda: self.file.number(name, default))
+        return default if value is None else value
 
     def agreed(self, name: str, default: float) -> float:
-        """A number of both stacks, which older files have once; a difference is a problem.
-
-        Raises:
-            ForeignModelError: It has several values.
-        """
+        """A number of both stacks, which older files have once; a difference is a problem."""
         common = self.number(name, default)
         encoder, decoder = (
             self.number(f"{side}/{name}", common) for side in ("encoder", "decoder")

@@ -86,6 +86,13 @@ def depths(file: VariableFile) -> tuple[int, int]:
     return encoder, decoder
 
 
+def num_rows(file: VariableFile) -> tuple[int, int]:
+    """Rows of the source's table and of the target's; 0 where there is none."""
+    layout = Layout(file)
+    source, target = (layout.shape(name) for name in (_source_table(layout), TARGET_TABLE))
+    return (source or (0,))[0], (target or (0,))[0]
+
+
 def describe(
     file: VariableFile, numbering: Numbering, *, layer_norm_epsilon: float | None
 ) -> Description:
@@ -101,8 +108,6 @@ def describe(
     """
     layout = Layout(file)
     shape = _layer_shape(layout)
-    if shape is None:
-        return Description(problems=tuple(layout.problems))
     tensors = Tensors(layout, shape)
     num_heads = _num_heads(layout, shape)
     settings = {
@@ -142,27 +147,34 @@ def _source_table(layout: Layout) -> str:
     return next(filter(layout.has, SOURCE_TABLES), SOURCE_TABLES[0])
 
 
-def _layer_shape(layout: Layout) -> LayerShape | None:
-    """The sizes that the first layers have; None, and problems, where there are none."""
-    needed = {
-        "table": _source_table(layout),
-        "attention": f"{LAYER.format('encoder', 0)}/self_attention/linear_0/weight",
-        "encoder": f"{LAYER.format('encoder', 0)}/ffn/linear_0/weight",
-        "decoder": f"{LAYER.format('decoder', 0)}/ffn/linear_0/weight",
-    }
-    shapes = {part: layout.shape(name) for part, name in needed.items()}
-    missing = [name for part, name in needed.items() if len(shapes[part]) != 2]
-    layout.problems += [f"it lacks the matrix {name}" for name in missing]
-    if missing:
-        return None
-    first = LAYER.format("encoder", 0)
+def _layer_shape(layout: Layout) -> LayerShape:
+    """The sizes that the first layers have, or else those that other matrices show."""
+    first, last = LAYER.format("encoder", 0), LAYER.format("decoder", 0)
+    attention = f"{first}/self_attention/linear"
+    width = _size(
+        layout, (_source_table(layout), 1), (TARGET_TABLE, 1), (f"{attention}_1/weight", 0)
+    )
+    inner = [
+        _size(layout, (f"{layer}/ffn/linear_0/weight", 0), (f"{layer}/ffn/linear_1/weight", 1))
+        for layer in (first, last)
+    ]
+    attention_width = _size(layout, (f"{attention}_1/weight", 1))
+    queries = layout.shape(f"{attention}_0/weight")
+    if len(queries) == 2:
+        attention_width = queries[0] // 3
     return LayerShape(
-        width=shapes["table"][1],
-        attention_width=shapes["attention"][0] // 3,
-        inner_widths=(shapes["encoder"][0], shapes["decoder"][0]),
+        width=width,
+        attention_width=attention_width or width,
+        inner_widths=(inner[0] or inner[1], inner[1] or inner[0]),
         is_gated=layout.has(f"{first}/ffn/linear_0_noact/weight"),
         is_rms=not layout.has(f"{first}/self_attention/layer_norm/beta"),
     )
+
+
+def _size(layout: Layout, *places: tuple[str, int]) -> int:
+    """A dimension of the first matrix that is there; 0 if none is."""
+    shapes = ((layout.shape(name), dimension) for name, dimension in places)
+    return next((shape[dimension] for shape, dimension in shapes if len(shape) == 2), 0)
 
 
 def _num_heads(layout: Layout, shape: LayerShape) -> int:

@@ -5,8 +5,6 @@ read, and one that asks for anything else is refused. Which tensor is which of t
 family's own file.
 """
 
-import pickle
-import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +18,7 @@ from model.checkpoint.files.checksums import read_limited
 from model.errors import CheckpointError, ConfigError, ForeignModelError, shown
 from model.exchange.imports.huggingface.folder import HuggingFaceFolder
 from model.exchange.imports.imported import ForeignTensor
-from model.system.out_of_memory import is_out_of_memory
+from model.exchange.imports.pickles import pickles_refused, unpickled
 from model.system.paths import utf8_name
 
 _MAX_INDEX_BYTES = 64 * 2**20
@@ -238,19 +236,11 @@ def _unpickled(path: Path, folder: Path) -> dict[str, Tensor]:
         ForeignModelError: It is damaged, or has or asks for anything else.
     """
     try:
-        value = torch.load(
-            path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path) or None
-        )
-    except pickle.UnpicklingError as error:
-        raise ForeignModelError(
-            folder, [f"{path.name} is damaged, or wants to run code, and is not read"]
-        ) from error
-    except Exception as error:  # whatever a file from elsewhere makes it raise
-        if is_out_of_memory(error):
-            raise
-        raise ForeignModelError(
-            folder, [f"{path.name} cannot be read as tensors ({type(error).__name__})"]
-        ) from error
+        with pickles_refused(path):
+            value = unpickled(path)
+    except ForeignModelError as error:
+        told = [f"{path.name} {problem}" for problem in error.problems]
+        raise ForeignModelError(folder, told) from error
     if not isinstance(value, dict):
         raise ForeignModelError(folder, [f"{path.name} is no table of tensors"])
     odd = [name for name, each in value.items() if not isinstance(each, Tensor)]

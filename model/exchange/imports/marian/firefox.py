@@ -20,6 +20,7 @@ from model.exchange.imports.marian.model import (
     build_model,
     is_marian_file,
 )
+from model.exchange.imports.problems import attempted
 from model.text.languages.tags import LanguagePair
 
 LICENCE = "MPL-2.0"
@@ -58,13 +59,19 @@ class FirefoxImporter:
             names = ", ".join(path.name for path in models) or "none"
             raise refused(source, f"needs one model; it has {names}")
         pair_name = models[0].name.split(".")[1]
-        metadata = _metadata(source)
-        shortlist = _shortlist(source)
+        problems: list[str] = []
+        metadata = attempted(problems, lambda: _metadata(source)) or {}
+        shortlist = attempted(problems, lambda: _shortlist(source))
         architecture = metadata.get("architecture")
         kind = f", architecture {architecture}" if isinstance(architecture, str) else ""
         return build_model(
             source,
-            MarianSources(model=models[0], vocabularies=_sides(source), shortlist=shortlist),
+            MarianSources(
+                model=models[0],
+                vocabularies=_sides(source),
+                shortlist=shortlist,
+                problems=tuple(problems),
+            ),
             MarianFacts(
                 format="Firefox Translations",
                 name=f"firefox-{pair_name}",

@@ -4,8 +4,11 @@ Owns what all releases of Marian models have in common, once it is known which f
 `importer.py`, `opus_mt.py`, `firefox.py`.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from model.checkpoint.files.verification import MAX_TOKENIZER_BYTES
 from model.checkpoint.manifest import Licence
@@ -16,7 +19,7 @@ from model.exchange.imports.completeness import unfilled, unread
 from model.exchange.imports.imported import ImportedModel
 from model.exchange.imports.marian.bin import is_bin, open_bin
 from model.exchange.imports.marian.files import MarianFile, read_small
-from model.exchange.imports.marian.network import MarianNetwork, build_network
+from model.exchange.imports.marian.network import MarianNetwork, MarianTensors, find_network
 from model.exchange.imports.marian.npz import is_npz, open_npz
 from model.exchange.imports.marian.options import parse_shape
 from model.exchange.imports.marian.shortlist import read_shortlist
@@ -27,6 +30,8 @@ from model.text.subwords.bpe import Merges
 from model.text.subwords.moses import MosesBpe
 from model.text.subwords.normalisation import Normalisation
 from model.text.subwords.pieces import PieceModel
+
+T = TypeVar("T")
 
 _ALPHAS_NOTE = (
     "The file's multipliers of activations are not used: activations are quantised with a scale"
@@ -46,6 +51,7 @@ class MarianSources:
         moses: How text becomes pieces without SentencePiece.
         normalisation: How source text is cleaned before.
         shortlist: Marian's binary shortlist; None: there is none.
+        problems: What is wrong with files that are not among them.
     """
 
     model: Path
@@ -54,6 +60,7 @@ class MarianSources:
     moses: MosesBpe | None = None
     normalisation: Normalisation | None = None
     shortlist: Path | None = None
+    problems: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,22 +115,20 @@ def build_model(source: Path, files: MarianSources, facts: MarianFacts) -> Impor
     Raises:
         ForeignModelError: With everything that is in the way.
     """
-    vocabularies, problems = _read_vocabularies(files)
-    network: MarianNetwork | None = None
-    shortlist: Shortlist | None = None
-    try:
-        network, found = _read_network(files.model)
-        problems += found
-    except ForeignModelError as error:
-        problems += [f"{files.model.name} {problem}" for problem in error.problems]
-    if network is not None and vocabularies:
-        problems += _size_problems(network, vocabularies)
-        shortlist, found = _read_shortlist(files, network)
-        problems += found
+    vocabularies, found = _read_vocabularies(files)
+    problems = [*files.problems, *found]
+    tensors, found = _read_network(files.model)
+    problems += found
+    shortlist = None
+    if tensors is not None and vocabularies:
+        problems += _size_problems(tensors, vocabularies)
+        shortlist = _attempted(problems, lambda: _read_shortlist(files, tensors))
+    pieces = _read_all_pieces(files, problems)
     problems += [] if facts.pairs else ["no file says which languages it translates; name a pair"]
+    network = None if tensors is None else tensors.network
     if problems or network is None:
-        unused = () if network is None else network.unused
-        raise ForeignModelError(source, [*problems, *unread(unused)])
+        unused = () if tensors is None else tensors.unused
+        raise ForeignModelError(source, [*dict.fromkeys(problems), *unread(unused)])
     notes = (*facts.notes, *([_ALPHAS_NOTE] if network.has_alphas else []))
     return ImportedModel(
         family="marian",
@@ -136,7 +141,7 @@ def build_model(source: Path, files: MarianSources, facts: MarianFacts) -> Impor
         tokens=_tokens(network, vocabularies),
         pairs=facts.pairs,
         limits=_limits(network, facts.limits),
-        tokenizer=_tokenizer(files, vocabularies),
+        tokenizer=_tokenizer(files, vocabularies, pieces),
         tensors=network.tensors,
         shortlist=shortlist,
         unused=network.unused,
@@ -166,44 +171,56 @@ def _read_vocabularies(files: MarianSources) -> tuple[list[MarianVocabulary], li
     return [source, target], problems
 
 
-def _read_network(path: Path) -> tuple[MarianNetwork | None, list[str]]:
-    file = open_marian_file(path)
+def _attempted(problems: list[str], read: Callable[[], T]) -> T | None:
+    """What `read` gives; None, and problems that begin with the file's name, if it cannot."""
+    try:
+        return read()
+    except ForeignModelError as error:
+        problems += [f"{error.path.name} {problem}" for problem in error.problems]
+        return None
+
+
+def _read_network(path: Path) -> tuple[MarianTensors | None, list[str]]:
+    """Tensors and what is wrong with them and the options; none of what is no transformer."""
+    problems: list[str] = []
+    file = _attempted(problems, lambda: open_marian_file(path))
+    if file is None:
+        return None, problems
     if not file.options:
         return None, [f"{path.name} has no options (special:model.yml)"]
     shape, problems = parse_shape(file.options)
     if shape is None:
         return None, problems
-    try:
-        return build_network(file, shape)
-    except ConfigError as error:
-        return None, [str(error)]
+    tensors = find_network(file, shape)
+    return tensors, [*problems, *tensors.problems]
 
 
-def _read_shortlist(
-    files: MarianSources, network: MarianNetwork
-) -> tuple[Shortlist | None, list[str]]:
-    """The shortlist, if there is one, or what is wrong with it."""
+def _read_shortlist(files: MarianSources, tensors: MarianTensors) -> Shortlist | None:
+    """The shortlist, if there is one and both sides of it have a table.
+
+    Raises:
+        ForeignModelError: It is damaged, or of another network.
+    """
     path = files.shortlist
-    if path is None:
-        return None, []
+    if path is None or not (tensors.source_size and tensors.target_size):
+        return None
     source, target = files.vocabularies
-    try:
-        shortlist = read_shortlist(
-            path,
-            num_sources=network.source_size,
-            num_targets=network.target_size,
-            num_rows=network.config.vocab_size,
-            with_source=source == target,
-        )
-    except ForeignModelError as error:
-        return None, [f"{path.name} {problem}" for problem in error.problems]
-    return shortlist, []
+    return read_shortlist(
+        path,
+        num_sources=tensors.source_size,
+        num_targets=tensors.target_size,
+        num_rows=tensors.num_rows,
+        with_source=source == target,
+    )
 
 
-def _size_problems(network: MarianNetwork, vocabularies: list[MarianVocabulary]) -> list[str]:
-    sizes = {"source": network.source_size, "target": network.target_size}
-    problems = []
+def _size_problems(tensors: MarianTensors, vocabularies: list[MarianVocabulary]) -> list[str]:
+    """Vocabularies that are not their tables'; those without a table are told as missing."""
+    sizes = {"source": tensors.source_size, "target": tensors.target_size}
+    problems: list[str] = []
     for (side, size), vocabulary in zip(sizes.items(), vocabularies, strict=True):
+        if not size:
+            continue
         ids, name = set(vocabulary.table.values()), f"the {side} vocabulary {vocabulary.path.name}"
         if max(ids) >= size:
             problems.append(f"{name} has id {max(ids)}; the network has {size} rows")
@@ -237,14 +254,23 @@ def _limits(network: MarianNetwork, limits: LengthLimits) -> LengthLimits:
     )
 
 
-def _tokenizer(files: MarianSources, vocabularies: list[MarianVocabulary]) -> TokenizerParts:
+def _read_all_pieces(files: MarianSources, problems: list[str]) -> list[bytes]:
+    """The files of pieces of both sides, where the vocabularies are none; problems are added."""
+    found = [
+        _attempted(problems, partial(_read_pieces, path, files.moses)) for path in files.spms or ()
+    ]
+    return [data for data in found if data is not None]
+
+
+def _tokenizer(
+    files: MarianSources, vocabularies: list[MarianVocabulary], pieces: list[bytes]
+) -> TokenizerParts:
     source, target = vocabularies
-    if files.spms is not None:
-        spms = [_read_pieces(path, files.moses) for path in files.spms]
+    if pieces:
         return TokenizerParts(
-            source_pieces=spms[0],
+            source_pieces=pieces[0],
             source_table=source.table,
-            target_pieces=spms[1],
+            target_pieces=pieces[1],
             target_table=target.table,
             moses=files.moses,
             normalisation=files.normalisation,

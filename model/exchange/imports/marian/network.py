@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from model.config import ModelConfig
-from model.exchange.imports.completeness import unread
+from model.errors import ConfigError
 from model.exchange.imports.imported import ForeignTensor, QuantisedRows
 from model.exchange.imports.marian.files import MarianFile, MarianTensor
 from model.exchange.imports.marian.options import LAYER_NORM_EPSILON, MarianShape
@@ -33,45 +33,78 @@ class MarianNetwork:
 
     Attributes:
         config: The shape.
-        source_size: Rows of the source's table in the file.
-        target_size: Rows of the target's.
         tensors: By the names of our `state_dict`.
         unused: Tensors of the file that nothing reads.
         has_alphas: The file has multipliers of activations, which are not needed here.
     """
 
     config: ModelConfig
-    source_size: int
-    target_size: int
     tensors: Mapping[str, ForeignTensor]
     unused: tuple[str, ...]
     has_alphas: bool
 
 
-def build_network(file: MarianFile, shape: MarianShape) -> tuple[MarianNetwork | None, list[str]]:
-    """The network of a file, or everything in its tensors that is in the way of one."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarianTensors:
+    """Tensors of a file, held against a shape.
+
+    Attributes:
+        source_size: Rows of the source's table in the file; 0 if there is none.
+        target_size: Rows of the target's.
+        num_rows: Rows of our tables.
+        unused: Tensors that nothing reads; none where a size of the shape is not known.
+        problems: What is missing, misshapen or impossible.
+        network: None where there are problems.
+    """
+
+    source_size: int
+    target_size: int
+    num_rows: int
+    unused: tuple[str, ...]
+    problems: tuple[str, ...]
+    network: MarianNetwork | None
+
+
+def find_network(file: MarianFile, shape: MarianShape) -> MarianTensors:
+    """The network of a file, and everything in its tensors that is in the way of one."""
     source_name, target_name = _table_names(shape)
-    absent = sorted({source_name, target_name} - file.tensors.keys())
-    if absent:
-        return None, [f"{name} is missing" for name in absent]
-    source_size, target_size = (file.tensors[name].shape[0] for name in (source_name, target_name))
-    config = _config(file, shape, rows=max(source_size, target_size) + 1)
-    placed = _Placed(file=file, shape=shape, config=config)
+    source_size, target_size = (_num_rows(file, name) for name in (source_name, target_name))
+    num_rows = max(source_size, target_size) + 1
+    placed = _Placed(file=file, shape=shape, num_rows=num_rows)
     placed.add_tables(source_name, target_name, target_size)
     placed.add_stacks()
     alphas = {name for name in file.tensors if name.endswith(ALPHAS_SUFFIX)}
     unused = tuple(sorted(file.tensors.keys() - placed.read - alphas))
-    if placed.problems:
-        return None, [*placed.problems, *unread(unused)]
-    network = MarianNetwork(
-        config=config,
+    config = None
+    try:
+        config = _config(file, shape, rows=num_rows)
+    except ConfigError as error:
+        placed.problems.insert(0, str(error))
+    network = None
+    if config is not None and not placed.problems:
+        network = MarianNetwork(
+            config=config, tensors=placed.tensors, unused=unused, has_alphas=bool(alphas)
+        )
+    return MarianTensors(
         source_size=source_size,
         target_size=target_size,
-        tensors=placed.tensors,
-        unused=unused,
-        has_alphas=bool(alphas),
+        num_rows=num_rows,
+        unused=unused if shape.has_all_sizes else (),
+        problems=tuple(placed.problems),
+        network=network,
     )
-    return network, []
+
+
+def _num_rows(file: MarianFile, name: str) -> int:
+    """Rows of a table; 0 if there is none."""
+    found = file.tensors.get(name)
+    return found.shape[0] if found is not None and found.shape else 0
+
+
+def _positions(file: MarianFile, shape: MarianShape) -> int:
+    """Rows of the table of positions; 0 if there is none, or none is used."""
+    # Marian 1.12.42 takes sinusoids all the same, and writes no table.
+    return _num_rows(file, "Wpos") if shape.learned_positions else 0
 
 
 def _table_names(shape: MarianShape) -> tuple[str, str]:
@@ -84,8 +117,7 @@ def _config(file: MarianFile, shape: MarianShape, *, rows: int) -> ModelConfig:
     Raises:
         ConfigError: The shape cannot work.
     """
-    # Marian 1.12.42 takes sinusoids all the same, and writes no table.
-    table = file.tensors.get("Wpos") if shape.learned_positions else None
+    num_positions = _positions(file, shape)
     return ModelConfig(
         vocab_size=rows,
         target_vocab_size=None if shape.embeddings_shared else rows,
@@ -101,9 +133,9 @@ def _config(file: MarianFile, shape: MarianShape, *, rows: int) -> ModelConfig:
         norm_placement=shape.placement,
         norm_epsilon=LAYER_NORM_EPSILON,
         embedding_norm=shape.embedding_norm,
-        position="sinusoidal-m2m100" if table is None else "learned",
-        max_positions=1024 if table is None else table.shape[0],
-        scale_embedding=table is None,
+        position="learned" if num_positions else "sinusoidal-m2m100",
+        max_positions=num_positions or 1024,
+        scale_embedding=not num_positions,
         share_embeddings=shape.embeddings_shared,
         tie_output=shape.output_tied,
         dropout=0.0,
@@ -117,20 +149,20 @@ class _Placed:
 
     file: MarianFile
     shape: MarianShape
-    config: ModelConfig
+    num_rows: int
     tensors: dict[str, ForeignTensor] = field(default_factory=dict)
     read: set[str] = field(default_factory=set)
     problems: list[str] = field(default_factory=list)
 
     def add_tables(self, source_name: str, target_name: str, target_size: int) -> None:
         """Embeddings, learned positions and output layer."""
-        config, width = self.config, self.shape.dim
-        self._table("source_embedding.weight", source_name, config.vocab_size)
+        width = self.shape.dim
+        self._table("source_embedding.weight", source_name)
         if not self.shape.embeddings_shared:
-            self._table("target_embedding.weight", target_name, config.vocab_size)
-        if config.position == "learned":
-            for side in ("source", "target"):
-                self._vectors(f"{side}_positions.vectors.weight", "Wpos")
+            self._table("target_embedding.weight", target_name)
+        num_positions = _positions(self.file, self.shape)
+        for side in ("source", "target") if num_positions else ():
+            self._vectors(f"{side}_positions.vectors.weight", "Wpos", num_positions)
         self._output_bias(target_size)
         if not self.shape.output_tied:
             self._output_projection(target_size, width)
@@ -201,7 +233,7 @@ class _Placed:
 
     def _output_bias(self, target_size: int) -> None:
         """The bias of every token, and of rows that no token has, which get no probability."""
-        size, bias = self.config.output_size, None
+        size, bias = self.num_rows, None
         if self.shape.output_bias:
             bias = self._found("decoder_ff_logit_out_b", (1, target_size))
             if bias is None:
@@ -216,17 +248,18 @@ class _Placed:
         if found is not None and found.has_output_rows and not is_old:
             self.problems.append(f"{name} is int8, whose arrangement differs; convert the .npz")
         elif found is not None:
-            size = self.config.output_size
+            size = self.num_rows
             table = partial(_output_rows, found) if is_old else found.read
             self._put("output_projection.weight", (size, width), partial(_extended, table, size))
 
-    def _table(self, ours: str, theirs: str, rows: int) -> None:
-        found = self.file.tensors[theirs]
-        self._found(theirs, (found.shape[0], self.shape.dim))
-        self._put(ours, (rows, self.shape.dim), partial(_extended, found.read, rows))
+    def _table(self, ours: str, theirs: str) -> None:
+        rows, width = self.num_rows, self.shape.dim
+        found = self._found(theirs, (_num_rows(self.file, theirs) or 1, width))
+        if found is not None:
+            self._put(ours, (rows, width), partial(_extended, found.read, rows))
 
-    def _vectors(self, ours: str, theirs: str) -> None:
-        shape = (self.config.max_positions, self.shape.dim)
+    def _vectors(self, ours: str, theirs: str, rows: int) -> None:
+        shape = (rows, self.shape.dim)
         found = self._found(theirs, shape)
         if found is not None:
             self._put(ours, shape, found.read)
@@ -254,7 +287,7 @@ class _Placed:
         found = self.file.tensors.get(name)
         if found is None:
             self.problems.append(f"{name} is missing")
-        elif found.shape != shape:
+        elif found.shape != shape and self.shape.has_all_sizes and 0 not in shape:
             self.problems.append(f"{name} has shape {found.shape}; the options need {shape}")
         else:
             return found

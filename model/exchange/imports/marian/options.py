@@ -1,7 +1,8 @@
-"""Marian's options (`special:model.yml`) as the shape of a network, or all that is in the way.
+"""Marian's options (`special:model.yml`) as the shape of a network, and all that is in its way.
 
-Owns which options are honoured, which do not matter to a translation, and that every other one is
-refused where it is on. It knows no tensors; `network.py` does.
+Owns which options are honoured, which do not matter to a translation, that every other one is
+refused where it is on, and what stands in for one that is refused while tensors are looked at. It
+knows no tensors; `network.py` does.
 """
 
 from collections.abc import Mapping
@@ -62,6 +63,8 @@ class MarianShape:
         decoder_layers: The number that the tensors of each decoder layer have; tied layers share.
         has_projection: Attention ends in a projection.
         learned_positions: Positions are a table, if there is one, and embeddings are not scaled.
+        has_all_sizes: Every width and depth is what the options say; where one is not, another
+            number stands in for it, and shapes of tensors mean nothing.
     """
 
     dim: int
@@ -80,10 +83,15 @@ class MarianShape:
     output_bias: bool
     has_projection: bool
     learned_positions: bool
+    has_all_sizes: bool = True
 
 
 def parse_shape(options: Mapping[str, object]) -> tuple[MarianShape | None, list[str]]:
-    """The shape, or everything in the options that is in the way of one."""
+    """The shape, and everything in the options that is in the way of it.
+
+    What is not supported has the nearest supported value in the shape, so that the tensors of a
+    file can be told along; there is none of networks that are no transformers.
+    """
     read = _Options(options)
     kind = read.text("type", "")
     if kind != "transformer":
@@ -95,13 +103,14 @@ def parse_shape(options: Mapping[str, object]) -> tuple[MarianShape | None, list
     norm, placement = _norms(read, pre=pre, post=post, top=top, embedding=embedding)
     d_ff = read.count("transformer-dim-ffn", 2048, MAX_WIDTH)
     share_all = read.flag("tied-embeddings-all")
+    layers = _decoder_layers(read)
     shape = MarianShape(
         dim=read.count("dim-emb", 512, MAX_WIDTH),
         heads=read.count("transformer-heads", 8, MAX_WIDTH),
         d_ff=d_ff,
         decoder_d_ff=read.count("transformer-decoder-dim-ffn", 0, MAX_WIDTH, least=0) or d_ff,
         encoder_depth=read.count("enc-depth", 1, MAX_DEPTH),
-        decoder_layers=_decoder_layers(read),
+        decoder_layers=layers,
         cell=_cell(read),
         activation=_activation(read),
         norm=norm,
@@ -112,11 +121,11 @@ def parse_shape(options: Mapping[str, object]) -> tuple[MarianShape | None, list
         output_bias=not read.flag("output-omit-bias"),
         has_projection=not read.flag("transformer-no-projection"),
         learned_positions=read.flag("transformer-train-position-embeddings"),
+        has_all_sizes=read.has_all_sizes,
     )
     _check_depths(read)
     read.check_inputs()
-    problems = [*read.problems, *read.unread()]
-    return (None, problems) if problems else (shape, [])
+    return shape, [*read.problems, *read.unread()]
 
 
 def _norms(
@@ -176,6 +185,7 @@ def _decoder_layers(read: "_Options") -> tuple[int, ...]:
             f"transformer-tied-layers is {shown(list(tied))}; it needs {depth} numbers from 1 to"
             f" {depth}"
         )
+        return tuple(range(1, depth + 1))
     return tied
 
 
@@ -198,6 +208,7 @@ class _Options:
 
     values: Mapping[str, object]
     problems: list[str] = field(default_factory=list)
+    has_all_sizes: bool = True
     _read: set[str] = field(default_factory=set)
 
     def _value(self, name: str, default: object) -> object:
@@ -223,6 +234,7 @@ class _Options:
         value = self._value(name, default)
         if type(value) is not int or not least <= value <= most:
             self.problems.append(f"{name} is {shown(value)}; it must be from {least} to {most}")
+            self.has_all_sizes = False
             return max(default, least)
         return value
 

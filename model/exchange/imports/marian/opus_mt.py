@@ -26,6 +26,7 @@ from model.exchange.imports.marian.model import (
     is_marian_file,
 )
 from model.exchange.imports.marian.vocabulary import read_vocabulary
+from model.exchange.imports.problems import attempted
 from model.text.languages.tags import LanguagePair, primary_language
 from model.text.subwords.moses import MosesBpe
 
@@ -84,14 +85,14 @@ class OpusMtImporter:
             ForeignModelError: With everything that is in the way.
         """
         files, settings = find_files(source)
-        readme = _read_readme(source)
-        table = read_vocabulary(files.vocabularies[0]).table
-        pairs = _pairs(source, readme, table, options)
+        problems = [*files.problems]
+        readme = attempted(problems, lambda: _read_readme(source)) or _Readme()
+        pairs = _found_pairs(source, files, readme, options, problems)
         name = readme.name or source.name
         notes = [*search_notes(settings, files), *_score_notes(readme)]
         return build_model(
             source,
-            _with_text_rules(source, files, pairs),
+            _with_text_rules(source, replace(files, problems=tuple(problems)), pairs),
             MarianFacts(
                 format="OPUS-MT",
                 name=name,
@@ -147,6 +148,26 @@ def _codes(text: str, line: re.Pattern[str], *, place: int) -> tuple[str, ...]:
     folder = _FOLDER.search(text)
     pair = None if folder is None else split_pair(folder[1])
     return () if pair is None else (pair[place],)
+
+
+def _found_pairs(
+    folder: Path,
+    files: MarianSources,
+    readme: _Readme,
+    options: ImportOptions,
+    problems: list[str],
+) -> tuple[LanguagePair, ...]:
+    """The directions; those that are asked for where their tokens cannot be told, and problems."""
+    table: Iterable[str] = ()
+    try:
+        table = read_vocabulary(files.vocabularies[0]).table
+    except ForeignModelError as error:
+        problems += [f"{error.path.name} {problem}" for problem in error.problems]
+    try:
+        return _pairs(folder, readme, table, options)
+    except ForeignModelError as error:
+        problems += error.problems
+        return tuple(LanguagePair(source=one, target=two) for one, two in options.pairs)
 
 
 def _pairs(

@@ -8,17 +8,16 @@ mean (`model.exchange.imports.opennmt.importer`).
 """
 
 import argparse
-import pickle
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
 from torch import Tensor
 
 from model.errors import ForeignModelError, shown
 from model.exchange.imports.opennmt.stand_ins import StandIn, asked_globals, stand_ins
+from model.exchange.imports.pickles import pickles_refused, unpickled
 from model.system.paths import is_file, is_folder
 
 _MAX_PICKLE_BYTES = 64 * 2**20
@@ -112,18 +111,12 @@ def _pickle_of(path: Path) -> bytes:
 
 
 def _unpickled(path: Path) -> object:
-    asked: frozenset[str] = frozenset()
-    try:
-        is_archive = zipfile.is_zipfile(path)
-        asked = asked_globals(_pickle_of(path), num_pickles=1 if is_archive else _NUM_OLD_PICKLES)
-        with torch.serialization.safe_globals([argparse.Namespace, *stand_ins(asked)]):
-            return torch.load(path, map_location="cpu", weights_only=True, mmap=is_archive or None)
-    except pickle.UnpicklingError as error:
-        names = ", ".join(sorted(name for name in asked if not name.startswith("torch.")))
-        problem = f"is damaged, or wants to run code, and is not read; it asks for {names or '–'}"
-        raise ForeignModelError(path, [problem]) from error
-    except Exception as error:  # whatever a file from elsewhere makes it raise
-        raise ForeignModelError(path, [f"cannot be read ({type(error).__name__})"]) from error
+    foreign: set[str] = set()
+    with pickles_refused(path, foreign):
+        num_pickles = 1 if zipfile.is_zipfile(path) else _NUM_OLD_PICKLES
+        asked = asked_globals(_pickle_of(path), num_pickles=num_pickles)
+        foreign |= {name for name in asked if not name.startswith("torch.")}
+        return unpickled(path, safe=[argparse.Namespace, *stand_ins(asked)])
 
 
 def _tensors(value: object, prefix: str, problems: list[str]) -> dict[str, Tensor]:

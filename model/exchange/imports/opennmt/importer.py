@@ -23,7 +23,7 @@ from model.exchange.imports.imported import (
     ImportOptions,
     QuantisedRows,
 )
-from model.exchange.imports.numbering import Numbering, Rows, TokenNames, number_pieces
+from model.exchange.imports.numbering import Numbering, Rows, TokenNames, number_pieces, unmoved
 from model.exchange.imports.opennmt.file import OpenNMTFile, opennmt_path, read_opennmt
 from model.exchange.imports.piece_files import PieceFiles, find_piece_files
 from model.exchange.imports.position_tables import recognised_table
@@ -106,10 +106,9 @@ class OpenNMTImporter:
         numbering = attempted(problems, lambda: number_pieces(file.source, file.target, _NAMES))
         if pieces is not None:
             problems += pieces.problems(file.source, file.target)
-        network = None
-        if numbering is not None:
-            network = attempted(problems, lambda: _Network(file, numbering))
-            problems += network.problems if network is not None else ()
+        rows = numbering or unmoved(len(file.source), len(file.target))
+        network = attempted(problems, lambda: _Network(file, rows))
+        problems += network.problems if network is not None else ()
         if problems or pieces is None or numbering is None or network is None:
             unused = () if network is None else network.unused
             raise ForeignModelError(path, [*problems, *unread(unused)])

@@ -1,5 +1,6 @@
 """Moses' words and their pieces against transformers' FSMTTokenizer, on lines that people wrote."""
 
+import io
 import json
 import sys
 from collections.abc import Mapping
@@ -7,6 +8,7 @@ from collections.abc import Mapping
 import pytest
 from hypothesis import given, settings
 from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
+from subword_nmt.apply_bpe import BPE
 from transformers import FSMTTokenizer
 
 from model.config import SpecialTokens
@@ -129,6 +131,33 @@ def test_continuation_marks_give_what_argos_does_with_the_same_scripts(
         found = pieces.pieces(line)
         assert " ".join(found).replace("@@ ", "").split(" ") == (words or [""])
         assert pieces.text(found) == detokeniser.detokenize(words)
+
+
+@pytest.mark.parametrize("is_of_opus", [True, False], ids=["OPUS-MT of 2019", "older Argos"])
+def test_pieces_are_those_of_subword_nmt(lines: list[str], merges: bytes, is_of_opus: bool) -> None:
+    """Words by Moses' scripts as these programs call them, then codes applied by their own tool."""
+    data = b"#version: 0.2\n" + merges
+    rules = MosesBpe(
+        source_language="en",
+        target_language="de",
+        marks="continuation",
+        replaces_punctuation=is_of_opus,
+        removes_control_characters=is_of_opus,
+        splits_dashes=is_of_opus,
+    )
+    ours = MosesPieces(data, rules, "en")
+    theirs = BPE(io.StringIO(data.decode()))
+    normaliser = MosesPunctNormalizer(
+        "en", pre_replace_unicode_punct=is_of_opus, post_remove_control_chars=is_of_opus
+    )
+    tokeniser = MosesTokenizer("en")
+    num_cut = 0
+    for line in lines:
+        words = tokeniser.tokenize(normaliser.normalize(line), aggressive_dash_splits=is_of_opus)
+        expected = theirs.segment_tokens(words)
+        assert ours.pieces(line) == expected
+        num_cut += len(expected) > len(words)
+    assert num_cut > 1000
 
 
 @given(text=awkward_texts)

@@ -6,12 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 
 from model.checkpoint.weights import Checkpoint, load_checkpoint
 from model.config import SearchConfig
 from model.errors import ForeignModelError
 from model.exchange.imports.convert import convert
 from model.exchange.imports.ctranslate2.argos import ArgosImporter
+from model.exchange.imports.ctranslate2.file import VariableFile
 from model.exchange.imports.ctranslate2.importer import CTranslate2Importer
 from model.exchange.imports.formats import IMPORTERS
 from model.exchange.imports.imported import ImportOptions
@@ -20,6 +22,7 @@ from support.tiny_checkpoint import generated_pairs
 
 pytest.importorskip("ctranslate2", reason="CTranslate2 is not installed")
 
+from support.ctranslate2_files import model_bytes  # stands with them
 from support.ctranslate2_models import (  # needs CTranslate2
     SPECIALS,
     RandomSpec,
@@ -188,6 +191,21 @@ def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
 def test_damaged_metadata_is_named(tmp_path: Path, data: bytes) -> None:
     message = broken(lambda root: (root / "metadata.json").write_bytes(data), tmp_path)
     assert "metadata.json" in message
+
+
+@pytest.mark.parametrize("name", ["metadata.json", "model/config.json", "sentencepiece.model"])
+def test_variables_are_told_whatever_else_is_damaged(tmp_path: Path, name: str) -> None:
+    gone = "decoder/layer_1/attention/linear_1/weight"
+
+    def change(root: Path) -> None:
+        file = VariableFile(root / "model" / "model.bin")
+        variables = {each: file.values(each) for each in file.variables if each != gone}
+        (root / "model" / "model.bin").write_bytes(model_bytes(variables | {"odd": torch.ones(2)}))
+        (root / name).write_text("[", encoding="utf-8")
+
+    message = broken(change, tmp_path)
+    for problem in (Path(name).name, f"it lacks {gone}", "'odd' is not supported"):
+        assert problem in message
 
 
 def test_a_prefix_that_no_piece_is_refused(tmp_path: Path) -> None:

@@ -297,6 +297,76 @@ def test_a_missing_variable_is_named(tmp_path: Path) -> None:
     assert problems_of(directory) == (f"it lacks {gone}",)
 
 
+EXTRA, GONE = "encoder/odd", "decoder/layer_1/attention/linear_1/weight"
+
+
+def with_other_variables(directory: Path, *gone: str, **changes: torch.Tensor) -> Path:
+    """The same directory without some variables, with one that nothing reads, and with changes."""
+    file = VariableFile(directory / "model.bin")
+    variables = {name: file.values(name) for name in file.variables if name not in gone}
+    data = model_bytes({**variables, EXTRA: torch.ones(2), **changes})
+    (directory / "model.bin").write_bytes(data)
+    return directory
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"config.json": '{"layer_norm_epsilon": -1}'},
+        {"config.json": '{"unk_token": 3}'},
+        {"config.json": "{"},
+        {"shared_vocabulary.json": "{}"},
+        {"shared_vocabulary.json": json.dumps([f"word{number}" for number in range(601)])},
+        {"sentencepiece.model": "damaged"},
+    ],
+)
+def test_variables_are_told_whatever_else_is_wrong(tmp_path: Path, damage: dict[str, str]) -> None:
+    directory = with_other_variables(random_directory(tmp_path / "engine"), GONE)
+    for name, text in damage.items():
+        (directory / name).write_text(text, encoding="utf-8")
+    found = problems_of(directory)
+    assert f"it lacks {GONE}" in found
+    assert f"'{EXTRA}' is not supported" in found
+    assert len(found) >= 3
+    assert not any(" shape " in problem or "rows" in problem for problem in found)
+
+
+def test_directions_are_told_whatever_config_json_says(tmp_path: Path) -> None:
+    directory = random_directory(tmp_path / "engine")
+    (directory / "config.json").write_text('{"unk_token": 3}', encoding="utf-8")
+    found = problems_of(directory, ImportOptions())
+    assert len(found) == 2
+    assert "--from and --to do" in found[1]
+
+
+@pytest.mark.parametrize(
+    "gone",
+    [
+        "encoder/layer_0/self_attention/linear_0/weight",
+        "encoder/layer_0/ffn/linear_0/weight",
+        "decoder/layer_0/ffn/linear_0/weight",
+        "encoder/embeddings_0/weight",
+    ],
+)
+def test_without_a_matrix_that_shows_a_size_others_are_told_still(
+    tmp_path: Path, gone: str
+) -> None:
+    directory = random_directory(tmp_path / "engine")
+    before = {*VariableFile(directory / "model.bin").variables}
+    names = {gone} if gone in before else {gone.replace("_0", "")}
+    found = problems_of(with_other_variables(directory, *names, GONE))
+    told = {f"it lacks {name}" for name in {*names, GONE}}
+    assert {*found} == {*told, f"'{EXTRA}' is not supported"}
+
+
+def test_a_number_that_is_several_is_told_with_variables(tmp_path: Path) -> None:
+    directory = random_directory(tmp_path / "engine")
+    changes = {"encoder/num_heads": torch.tensor([4, 4], dtype=torch.int16)}
+    found = problems_of(with_other_variables(directory, GONE, **changes))
+    assert any("encoder/num_heads" in problem for problem in found)
+    assert f"it lacks {GONE}" in found
+
+
 def test_all_that_is_missing_beside_the_file_is_told_at_once(tmp_path: Path) -> None:
     directory = random_directory(tmp_path / "engine")
     (directory / "sentencepiece.model").unlink()

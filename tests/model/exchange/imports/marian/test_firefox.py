@@ -94,6 +94,9 @@ def test_two_models_no_vocabulary_and_damaged_metadata_are_refused(tmp_path: Pat
     (folder / "metadata.json").write_text("{", encoding="utf-8")
     with pytest.raises(ForeignModelError, match=r"metadata\.json.*not readable JSON"):
         FIREFOX.read(folder, ImportOptions())
+    (folder / "lex.50.50.ende.s2t.bin").write_bytes(b"x")
+    with pytest.raises(ForeignModelError, match=r"metadata\.json.*; lex\.50\.50"):
+        FIREFOX.read(folder, ImportOptions())
     (folder / "metadata.json").unlink()
     shutil.copy(folder / "vocab.ende.spm", folder / "srcvocab.ende.spm")
     with pytest.raises(ForeignModelError, match=r"needs vocab\.\*"):

@@ -8,7 +8,7 @@ import torch
 from model.exchange.imports.imported import QuantisedRows
 from model.exchange.imports.marian.bin import open_bin
 from model.exchange.imports.marian.files import MarianFile, MarianTensor
-from model.exchange.imports.marian.network import MarianNetwork, build_network
+from model.exchange.imports.marian.network import MarianNetwork, find_network
 from model.exchange.imports.marian.npz import open_npz
 from model.exchange.imports.marian.options import MarianShape, parse_shape
 from support.marian_oracle import FIXTURES
@@ -23,9 +23,9 @@ def shape_of(file: MarianFile, **changes: object) -> MarianShape:
 
 
 def built(file: MarianFile, **changes: object) -> MarianNetwork:
-    network, problems = build_network(file, shape_of(file, **changes))
-    assert network is not None, problems
-    return network
+    found = find_network(file, shape_of(file, **changes))
+    assert found.network is not None, found.problems
+    return found.network
 
 
 def tensor(*shape: int) -> MarianTensor:
@@ -169,13 +169,40 @@ def test_multipliers_of_activations_are_known_and_other_tensors_are_left_over() 
 
 def test_everything_that_is_missing_or_misshapen_is_told() -> None:
     file = with_tensors({"encoder_l1_ffn_W1": tensor(32, 65)}, without="decoder_l2_context_W")
-    network, problems = build_network(file, shape_of(file))
-    assert network is None
+    found = find_network(file, shape_of(file))
+    problems = found.problems
+    assert found.network is None
     assert "encoder_l1_ffn_W1 has shape (32, 65); the options need (32, 64)" in problems
     assert sum("is missing" in problem for problem in problems) == 6
     file = with_tensors({"decoder_l2_context_V": tensor(32, 32)}, without="decoder_l2_context_Wo")
-    problems = build_network(file, shape_of(file))[1]
-    assert "decoder_l2_context_V is in the source and nothing reads it" in problems
-    assert "decoder_l2_context_Wo is missing" in problems
-    network, problems = build_network(with_tensors({}, without="Wemb"), shape_of(STUDENT))
-    assert (network, problems) == (None, ["Wemb is missing"])
+    found = find_network(file, shape_of(file))
+    assert found.unused == ("decoder_l2_context_V",)
+    assert "decoder_l2_context_Wo is missing" in found.problems
+
+
+def test_without_a_table_everything_else_is_told_still() -> None:
+    file = with_tensors({"odd": tensor(3)}, without="emb")
+    del file.tensors["decoder_l1_ffn_W2"]  # type: ignore[attr-defined]  # a dict of this test's
+    found = find_network(file, shape_of(STUDENT))
+    assert found.network is None
+    assert found.problems == ("Wemb is missing", "decoder_l1_ffn_W2 is missing")
+    assert found.unused == ("odd",)
+
+
+def test_a_width_that_is_not_known_says_nothing_about_shapes_or_what_is_left_over() -> None:
+    file = with_tensors({"odd": tensor(3)}, without="decoder_l1_ffn_W2")
+    for changes in ({"dim-emb": "wide"}, {"enc-depth": 0}):
+        shape, problems = parse_shape({**file.options, **changes})
+        assert shape is not None
+        assert len(problems) == 1
+        found = find_network(file, shape)
+        assert found.problems == ("decoder_l1_ffn_W2 is missing",)
+        assert found.unused == ()
+
+
+def test_a_shape_that_cannot_be_is_told_with_its_tensors() -> None:
+    file = with_tensors({}, without="decoder_l1_ffn_W2")
+    found = find_network(file, shape_of(file, **{"transformer-heads": 5}))
+    assert found.network is None
+    assert len(found.problems) == 2
+    assert "5" in found.problems[0]

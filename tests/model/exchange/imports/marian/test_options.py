@@ -50,8 +50,7 @@ def test_the_options_of_a_student_are_all_known() -> None:
 def test_what_changes_the_network_and_is_not_honoured_is_refused(
     changes: dict[str, object], problem: str
 ) -> None:
-    shape, problems = parse_shape({**BASE, **changes})
-    assert shape is None
+    _, problems = parse_shape({**BASE, **changes})
     assert any(problem in found for found in problems), problems
 
 

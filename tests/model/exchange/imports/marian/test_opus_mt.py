@@ -1,18 +1,27 @@
 """OPUS-MT releases: ids of vocab.yml, target tokens, README.md, cleaning of text."""
 
+import io
+import json
 import shutil
+from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from sacremoses import MosesPunctNormalizer, MosesTokenizer
+from subword_nmt.apply_bpe import BPE
 
 from model.checkpoint.weights import load_checkpoint
+from model.config import SearchConfig
 from model.errors import ForeignModelError
 from model.exchange.imports.convert import convert
 from model.exchange.imports.formats import IMPORTERS
 from model.exchange.imports.imported import ImportOptions
 from model.exchange.imports.marian.opus_mt import OPUS_MT
+from model.offline.translator import Translator
 from model.text.subwords.pieces import PieceModel
+from support.learned_merges import learned_merges, merges_file, real_lines
 from support.marian_oracle import FIXTURES, expected, network_of, tokenizer_of, word_scores
 
 MODEL = "opus.spm32k-spm32k.transformer-align.model1.npz.best-perplexity.npz"
@@ -157,6 +166,81 @@ def test_releases_of_2019_have_merges_instead_of_pieces(tmp_path: Path) -> None:
     assert model.tokenizer.moses is not None
     assert model.tokenizer.moses.marks == "continuation"
     assert tokenizer_of(model).encode("The", model.pairs[0])[-1] == model.tokens.eos_id
+
+
+def test_a_release_of_2019_is_converted_with_its_codes_and_translates(tmp_path: Path) -> None:
+    """Its ids are those of vocab.yml for the pieces that subword-nmt makes of Moses' words."""
+    folder = release(tmp_path / "opus")
+    lines = real_lines()[:400]
+    words = [word for line in lines for word in MosesTokenizer("en").tokenize(line)]
+    codes = merges_file(learned_merges(words[:3000], 150), header="#version: 0.2\n")
+    theirs = BPE(io.StringIO(codes.decode()))
+    counts = Counter(theirs.segment_tokens(words))
+    path = folder / "opus.spm32k-spm32k.vocab.yml"
+    size = len(path.read_text(encoding="utf-8").splitlines())
+    common = [piece for piece, _ in counts.most_common(size - 4)]
+    table = ["</s>", "<unk>", ">>deu<<", ">>fra<<", *common]
+    numbered = (f"{json.dumps(piece, ensure_ascii=False)}: {i}" for i, piece in enumerate(table))
+    path.write_text("\n".join(numbered) + "\n", encoding="utf-8")
+    for side in ("source", "target"):
+        (folder / f"{side}.spm").unlink()
+        (folder / f"{side}.bpe").write_bytes(codes)
+    convert(folder, tmp_path / "converted", importers=IMPORTERS, compute="int8")
+    checkpoint = load_checkpoint(tmp_path / "converted")
+    tokenizer, pair = checkpoint.tokenizer, checkpoint.manifest.pairs[0]
+    label, normaliser = (
+        pair.source_prefix[0],
+        MosesPunctNormalizer("en", pre_replace_unicode_punct=True, post_remove_control_chars=True),
+    )
+    ids = {piece: index for index, piece in enumerate(table)}
+    num_known = 0
+    for line in lines:
+        moses = MosesTokenizer("en")
+        found = moses.tokenize(normaliser.normalize(line), aggressive_dash_splits=True)
+        expected = [ids.get(piece, 1) for piece in theirs.segment_tokens(found)]
+        assert tokenizer.encode(line, pair) == [ids[label], *expected, 0]
+        num_known += sum(each != 1 for each in expected)
+    assert num_known > 1000
+    search = SearchConfig(beam_size=2, max_length=24)
+    texts = [one.text for one in Translator(checkpoint).translate(lines[:3], pair, search)]
+    assert any(texts)
+    assert not any("@@ " in text for text in texts)
+
+
+def test_everything_in_the_way_is_told_together(tmp_path: Path) -> None:
+    folder = release(tmp_path / "opus")
+    with np.load(folder / MODEL) as arrays:
+        kept = {name: arrays[name] for name in arrays if name != "encoder_l1_ffn_W1"}
+    options = bytes(kept["special:model.yml"]).rstrip(b"\0").decode()
+    odd = options.replace("ffn-activation: swish", "ffn-activation: sine")
+    odd = odd.replace("ffn-activation: relu", "ffn-activation: sine")
+    assert odd != options
+    kept["special:model.yml"] = np.frombuffer(odd.encode() + b"\0", np.int8)
+    np.savez(folder / MODEL, **kept, encoder_l9_odd=np.zeros(3, np.float32))
+    (folder / "source.spm").write_bytes(b"damaged")
+    (folder / "opus.spm32k-spm32k.vocab.yml").write_text("</s>: 0\nx\n", encoding="utf-8")
+    with pytest.raises(ForeignModelError) as caught:
+        OPUS_MT.read(folder, ImportOptions(pairs=(("en", "es"),)))
+    told = caught.value.problems
+    assert "encoder_l1_ffn_W1 is missing" in told
+    assert "encoder_l9_odd is in the source and nothing reads it" in told
+    assert any("transformer-ffn-activation is 'sine'" in problem for problem in told)
+    assert any(problem.startswith("source.spm ") for problem in told)
+    assert any("line 2 is no `token: id`" in problem for problem in told)
+    assert len(told) == 5
+
+
+def test_a_target_without_a_token_is_told_with_the_tensors(tmp_path: Path) -> None:
+    folder = release(tmp_path / "opus")
+    with np.load(folder / MODEL) as arrays:
+        kept = {name: arrays[name] for name in arrays if name != "encoder_l1_ffn_W1"}
+    np.savez(folder / MODEL, **kept)
+    with pytest.raises(ForeignModelError) as caught:
+        OPUS_MT.read(folder, ImportOptions(pairs=(("en", "es"),)))
+    assert caught.value.problems == (
+        "has no token for the target es; it has de, fr",
+        "encoder_l1_ffn_W1 is missing",
+    )
 
 
 def test_a_damaged_vocabulary_is_told(tmp_path: Path) -> None:

@@ -282,6 +282,20 @@ def test_a_tensor_that_nothing_reads_is_told_beside_those_that_are_missing(tmp_p
     assert "its files do not say which languages it translates; name them" in found
 
 
+def test_tensors_are_told_beside_a_vocabulary_without_a_special_token(tmp_path: Path) -> None:
+    parts = random_parts()
+    norm = parts["model"].pop("encoder.layer_norm.weight")
+    parts["model"]["encoder.renamed.weight"] = norm
+    for side in ("src", "tgt"):
+        pieces = parts["vocab"][side]
+        parts["vocab"][side] = ["other" if piece == "<unk>" else piece for piece in pieces]
+    found = problems_of(saved(tmp_path, parts))
+    assert "lacks the special token '<unk>'" in found
+    assert "it lacks encoder.layer_norm.weight" in found
+    assert "encoder.renamed.weight is in the source and nothing reads it" in found
+    assert "rows" not in found
+
+
 def test_a_checkpoint_is_recognised_by_its_content(tmp_path: Path) -> None:
     importer = OpenNMTImporter()
     path = saved(tmp_path / "opennmt", random_parts())
