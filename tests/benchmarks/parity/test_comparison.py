@@ -15,7 +15,7 @@ from benchmarks.parity.families import FULL, REDUCED
 from benchmarks.parity.figures import Distance, Figures
 from benchmarks.parity.references import COMPARISONS
 from benchmarks.parity.subject import MAX_LOGITS, MAX_SOURCE, MAX_TARGET, Subject, converted
-from benchmarks.parity.text import REAL_TEXT, SENTENCES, read_lines, varied
+from benchmarks.parity.text import REAL_TEXT, SENTENCES, first_lines, read_lines, varied
 
 BY_NAME = {family.name: family for family in (*REDUCED, *FULL)}
 
@@ -91,6 +91,20 @@ def test_half_of_the_lines_are_of_each_corpus(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(f"{number} one\n\n{number} two\n", encoding="utf-8")
     assert read_lines(str(tmp_path), 3) == ["0 one", "1 one", "1 two"]
+
+
+def test_first_lines_are_of_the_corpora_and_without_them_as_many_are_bundled(
+    tmp_path: Path,
+) -> None:
+    counts = {"one": 2, "two": 1}
+    for name in counts:
+        path = tmp_path / "en-zh" / "dev" / f"{name}.zh"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{name} 1\n{name} 2\n{name} 3\n", encoding="utf-8")
+    assert first_lines(str(tmp_path), counts, language="zh") == ["one 1", "one 2", "two 1"]
+    bundled = SENTENCES.read_text(encoding="utf-8").splitlines()
+    assert first_lines(None, counts, language="en") == bundled[:3]
+    assert len(first_lines(None, {"one": 300, "two": 200}, language="en")) == 500
 
 
 def test_batches_hold_every_line_within_the_lengths(subject: Subject) -> None:
