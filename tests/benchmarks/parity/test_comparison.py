@@ -12,7 +12,7 @@ pytest.importorskip("ctranslate2", reason="CTranslate2 is not installed")
 
 from benchmarks.parity.__main__ import main, parse_arguments
 from benchmarks.parity.families import FULL, REDUCED
-from benchmarks.parity.figures import Distance, Figures
+from benchmarks.parity.figures import INT8_TOKENS, Distance, Figures
 from benchmarks.parity.references import COMPARISONS
 from benchmarks.parity.subject import MAX_LOGITS, MAX_SOURCE, MAX_TARGET, Subject, converted
 from benchmarks.parity.text import REAL_TEXT, SENTENCES, first_lines, read_lines, varied
@@ -71,6 +71,32 @@ def test_parity_needs_equal_hypotheses_and_near_numbers() -> None:
     assert figures(logits=distance(0.01, scale=100.0)).is_parity
     assert not figures(encoder=distance(0.01)).is_parity
     assert not figures(exported={"CTranslate2": distance(0.01)}).is_parity
+
+
+def test_int8_is_held_to_the_mean_of_the_references_own_on_the_same_tokens() -> None:
+    def of(mean: float, num: int = INT8_TOKENS) -> Distance:
+        found = Distance()
+        found.add(torch.full((num,), mean), torch.zeros(num))
+        return found
+
+    assert figures(int8=of(9.0)).int8_verdict == "no reference"
+    assert figures(int8=of(1.09), reference_int8=of(1.0)).int8_verdict == "within"
+    beyond = figures(int8=of(1.11), reference_int8=of(1.0))
+    assert (beyond.int8_verdict, beyond.is_parity) == ("beyond", False)
+    few = figures(int8=of(1.11, 499), reference_int8=of(1.0, 499))
+    assert (few.int8_verdict, few.is_parity) == ("too few tokens", True)
+    beside = figures(int8=of(9.0, 7000), int8_beside=of(1.0), reference_int8=of(1.0))
+    assert beside.int8_verdict == "within"
+    assert "1.000/1.0000" in beside.row()
+    with pytest.raises(ValueError, match="int8 of 7000 tokens beside 500 of the reference"):
+        _ = figures(int8=of(1.0, 7000), reference_int8=of(1.0)).int8_verdict
+
+
+def test_the_largest_difference_of_int8_is_not_judged() -> None:
+    ours, theirs = Distance(), Distance()
+    ours.add(torch.tensor([*[1.0] * 999, 50.0]), torch.zeros(1000))
+    theirs.add(torch.ones(1000), torch.zeros(1000))
+    assert figures(int8=ours, reference_int8=theirs).int8_verdict == "within"
 
 
 def test_what_a_reference_does_not_show_is_a_dash_in_the_table() -> None:
