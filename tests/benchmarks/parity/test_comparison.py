@@ -170,7 +170,10 @@ def test_a_weight_that_is_wrong_is_seen(name: str, tmp_path: Path) -> None:
     assert not found.is_parity
 
 
-@pytest.mark.parametrize("name", ["OPUS-MT", "CTranslate2", "Marian, shallow", "Marian, pre-norm"])
+@pytest.mark.parametrize(
+    "name",
+    ["OPUS-MT", "SMaLL-100", "WMT21", "CTranslate2", "Marian, shallow", "Marian, pre-norm"],
+)
 def test_a_run_writes_what_it_prints(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -183,6 +186,8 @@ def test_a_run_writes_what_it_prints(
     assert row["reference_int8"] is not None
     assert set(row["exported"]) == {
         "OPUS-MT": {"transformers", "CTranslate2"},
+        "SMaLL-100": {"CTranslate2"},
+        "WMT21": {"transformers", "CTranslate2"},
         "CTranslate2": {"CTranslate2"},
         "Marian, pre-norm": {"CTranslate2"},
     }.get(name, set())
