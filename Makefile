@@ -59,7 +59,7 @@ test-monitoring: install ## Ask a live Prometheus every expression of dashboard 
 test-documents: install ## 10,000 generated pages, thousands of texts beside the formats' own libraries, and files that LibreOffice makes and opens again
 	NUM_FRAGMENTS=5000 $(BIN)/pytest tests/model/documents -m "office or not office"
 
-test-parity: install ## Compare with every family's reference on 500 sentences and 10,000 lines; DRAGOMAN_DATA names the text
+test-parity: install ## Compare with every family's reference on 500 sentences and 10,000 lines; DRAGOMAN_DATA names real text
 	$(BIN)/pytest -m parity -s
 	PYTHONPATH=tests $(BIN)/python -m benchmarks.parity $(PARITY_FLAGS)
 	PYTHONPATH=tests $(BIN)/python -m benchmarks.parity.tokenizers

@@ -5,7 +5,8 @@ Marian), is converted in float32 and in int8 and asked the same sentences as the
 table: largest differences of the encoder's output and of the logits (of log-probabilities of given
 tokens where the reference shows no more), hypotheses of a beam of 4 that are equal, tied within
 1e-4 or differ, what int8 adds, and what the exports' engines say. Writes
-benchmarks/results/parity-families-<time>.json; leaves with 1 if one family is not its reference.
+benchmarks/results/parity-families-<time>.json; leaves with 1 if one family is not its reference,
+or its int8 is further from float32 than the reference's own (`INT8_FACTOR` of `figures`).
 
 Text: 500 lines from the folder that DRAGOMAN_DATA names, else the bundled sentences, varied.
 Of Marian's networks the ten sentences of the fixtures, unless `--marian` names an interpreter with
@@ -94,12 +95,14 @@ def described(figures: Figures, seconds: float) -> dict[str, object]:
         "encoder": figures.encoder,
         "logits": figures.logits,
         "int8": figures.int8,
+        "int8_beside": figures.int8_beside,
         "reference_int8": figures.reference_int8,
     }
     return {
         **asdict(figures),
         **{name: _figures_of(distance) for name, distance in distances.items()},
         "exported": {name: _figures_of(distance) for name, distance in figures.exported.items()},
+        "int8_verdict": figures.int8_verdict,
         "is_parity": figures.is_parity,
         "wall_seconds": round(seconds, 1),
     }

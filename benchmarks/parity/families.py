@@ -143,6 +143,14 @@ def _m2m100(folder: Path) -> Path:
     return m2m100_folder(folder / "m2m100")
 
 
+def _small100(folder: Path) -> Path:
+    return m2m100_folder(folder / "small100", kind="small100", decoder_layers=1)
+
+
+def _wmt21(folder: Path) -> Path:
+    return m2m100_folder(folder / "wmt21-dense-24-wide-en-x", kind="wmt21")
+
+
 def _m2m100_418m(folder: Path) -> Path:
     spm = filled(plain_spm(260, kind="bpe"), 128_000)
     return m2m100_folder(folder / "m2m100", spm=spm, **_M2M100_418M)
@@ -224,6 +232,8 @@ def _fixture(name: str) -> Callable[[Path], Path]:
 REDUCED: Sequence[Family] = (
     Family(name="OPUS-MT", reference="transformers", write=_opus),
     Family(name="M2M100", reference="transformers", write=_m2m100),
+    Family(name="SMaLL-100", reference="transformers", write=_small100),
+    Family(name="WMT21", reference="transformers", write=_wmt21),
     Family(name="NLLB", reference="transformers", write=_nllb),
     Family(name="mBART-50", reference="transformers", write=_mbart),
     Family(name="T5, tied", reference="transformers", write=_t5),

@@ -7,16 +7,17 @@ what Marian wrote of the fixtures is compared (`benchmarks.parity.references`).
 
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 
 from benchmarks.parity.answers import count
 from benchmarks.parity.families import Family
-from benchmarks.parity.figures import Distance, Figures
+from benchmarks.parity.figures import INT8_TOKENS, Distance, Figures
 from benchmarks.parity.references import BEAM, NUM_SCORED, compare_search, target_ids
-from benchmarks.parity.subject import MAX_SOURCE, MAX_TARGET, Subject
+from benchmarks.parity.subject import BATCH, MAX_SOURCE, MAX_TARGET, Subject
 from benchmarks.parity.text import read_lines
+from model.config import ModelConfig
 from model.exchange.export.marian.exporter import export_marian
 from model.exchange.imports.marian.importer import find_files
 from model.exchange.imports.marian.options import LAYER_NORM_EPSILON
@@ -24,6 +25,8 @@ from support.exchange_cases import Shape, exchange_checkpoint
 from support.huggingface import Comparison
 from support.marian_oracle import MarianHypothesis, word_scores
 
+INT8_WIDTH, INT8_ROWS = 64, 8
+"""What Marian's int8 products want widths and vocabularies to be multiples of."""
 _NUM_TRAINING_LINES = 500
 _NUM_UPDATES = 20
 _TRAINING = (
@@ -49,17 +52,18 @@ _OWN: Mapping[str, Shape] = {
     "own, SSRU": {"decoder_cell": "ssru"},
     "own, SSRU, RMSNorm": {"decoder_cell": "ssru", "norm": "rmsnorm", "norm_placement": "pre"},
     "own, three tables": {"share_embeddings": False, "tie_output": False, "activation": "gelu"},
-    "own, pre-norm": {"norm_placement": "pre", "embedding_norm": True, "decoder_d_ff": 40},
+    "own, pre-norm": {"norm_placement": "pre", "embedding_norm": True, "decoder_d_ff": 128},
 }
+_OWN_WIDTHS: Shape = {"d_model": INT8_WIDTH, "d_ff": INT8_WIDTH}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marian:
-    """One network, as pymarian's program runs it in float32.
+    """One network, as pymarian's program runs it.
 
     Attributes:
         python: An interpreter with pymarian.
-        model: `.npz`.
+        model: `.npz`, or `.bin` of its int8.
         vocabularies: Of source and target.
     """
 
@@ -93,6 +97,23 @@ class Marian:
         """Its log-probability of every piece of given translations, and of their ends."""
         output = self._run("score", "-t", str(sources), str(targets), "--word-scores")
         return [_numbers(line.split(" ||| ")[1]) for line in output]
+
+    def forced(self, sources: Path, targets: Path) -> list[list[float]]:
+        """Its log-probability of every piece of given translations, by its decoder.
+
+        Its scorer crashes with int8 (1.12.42). The decoder is held to the pieces, not to their end,
+        and goes on: what comes behind them is of its own choice.
+        """
+        given = ["--input", str(sources), str(targets), "--force-decode", "--allow-unk", "-b", "1"]
+        output = self._run("decode", *given, "--n-best", "--word-scores", "--maxi-batch", "1")
+        return [_numbers(line.split(" ||| ")[2]) for line in output]
+
+    def in_int8(self, folder: Path) -> "Marian":
+        """The same network as its own tool stores it for its int8 products."""
+        model = folder / "marian.intgemm8.bin"
+        words = ["-f", str(self.model), "-t", str(model), "-g", "intgemm8"]
+        _pymarian(self.python, "convert", *words)
+        return replace(self, model=model)
 
     def _run(self, command: str, *options: str, lines: Sequence[str] = ()) -> list[str]:
         words = ["-m", str(self.model), "-v", *map(str, self.vocabularies), "--cpu-threads", "1"]
@@ -136,7 +157,8 @@ class _Exported:
 
     def __call__(self, folder: Path) -> Path:
         marians = {"position": "sinusoidal-m2m100", "norm_epsilon": LAYER_NORM_EPSILON}
-        export_marian(exchange_checkpoint(folder, **marians, **self.shape), folder / "own")
+        shape = _OWN_WIDTHS | marians | self.shape
+        export_marian(exchange_checkpoint(folder, **shape), folder / "own")
         return folder / "own"
 
 
@@ -181,7 +203,8 @@ def compare_live(
     """N-best lists, or with pre-norm scores, of the network as it came and as we export it.
 
     With pre-norm and self-attention Marian's decoder does not agree with its own scorer (1.12.42),
-    which computes what training did.
+    which computes what training did. Its own int8 is asked of the others whose widths it is made
+    for.
 
     Args:
         subject: A network of Marian's.
@@ -198,6 +221,8 @@ def compare_live(
     if network.norm_placement == "pre" and network.decoder_cell == "self-attention":
         _compare_scores(subject, sources, (marian, again), figures, folder)
         return
+    if marian.reads_text and has_int8(network):
+        _compare_int8(subject, sources, marian, figures, folder)
     comparison = Comparison()
     asked = sources if marian.reads_text else [_pieces(subject, line) for line in sources]
     both = marian.decoded(asked), again.decoded(asked)
@@ -209,6 +234,54 @@ def compare_live(
             else:
                 figures.exported["Marian"].add_lists([other.word_scores], [one.word_scores])
     count(figures, comparison)
+
+
+def has_int8(network: ModelConfig) -> bool:
+    """Whether Marian's int8 products are made for a network: others crash it (1.12.42)."""
+    widths = network.d_model, network.d_ff, network.decoder_inner_width
+    num_rows = network.output_size - 1  # Marian feeds zeros where we have a start token
+    has_widths = not any(width % INT8_WIDTH for width in widths) and num_rows % INT8_ROWS == 0
+    return has_widths and network.tie_output
+
+
+def _compare_int8(
+    subject: Subject, sources: Sequence[str], marian: Marian, figures: Figures, folder: Path
+) -> None:
+    """What int8 changes in Marian and in ours, of the same pieces, which are other lines."""
+    pairs = list(other_lines(subject, sources))
+    paths = folder / "int8.sources", folder / "int8.targets"
+    for path, texts in zip(paths, zip(*pairs, strict=True), strict=True):
+        _write(path, texts)
+    theirs = list(zip(marian.forced(*paths), marian.in_int8(folder).forced(*paths), strict=True))
+    figures.reference_int8, figures.int8_beside = Distance(), Distance()
+    for start in range(0, len(pairs), BATCH):
+        batch = pairs[start : start + BATCH]
+        given = subject.given(
+            [_ids(subject, source, is_target=False) for source, _ in batch],
+            [_ids(subject, target, is_target=True) for _, target in batch],
+        )
+        ours = zip(subject.log_probs(given), subject.int8_log_probs(given), strict=True)
+        for mine, other in zip(ours, theirs[start : start + BATCH], strict=True):
+            num_pieces = min(len(mine[0]) - 1, len(other[0]))  # it stops at thrice the source
+            (float32, int8), (its_float32, its_int8) = (
+                [scores[:num_pieces] for scores in both] for both in (mine, other)
+            )
+            figures.logits.add_lists([float32], [its_float32])
+            figures.int8_beside.add_lists([int8], [float32])
+            figures.reference_int8.add_lists([its_int8], [its_float32])
+
+
+def other_lines(subject: Subject, sources: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Every line with another one, and with more of them until there are tokens to judge by."""
+    targets = [_cut(subject, line, MAX_TARGET, is_target=True) for line in sources]
+    num_tokens = 0
+    for shift in range(1, max(2, len(sources))):
+        for number, source in enumerate(sources):
+            target = targets[(number + shift) % len(sources)]
+            num_tokens += len(_ids(subject, target, is_target=True))
+            yield source, target
+        if num_tokens >= INT8_TOKENS:
+            return
 
 
 def _compare_lists(

@@ -3,7 +3,9 @@
 The comparison of `benchmarks.parity` with transformers, batch by batch, in a folder that keeps what
 is done: `--seconds` ends it between two batches, and the same command goes on. The reference
 answers everything before ours is loaded, so one of them is in memory at a time. Targets are short,
-since random weights never end a sentence. There are no exports.
+since random weights never end a sentence. When all is done, `--export-tokens` has the network
+exported, and on so many tokens, of lines of all lengths, compares the exports with it, and its int8
+with CTranslate2's own.
 
 When all lines are done it prints the table's line, writes
 benchmarks/results/parity-families-<time>.json and leaves with 1 if the network is not its
@@ -15,6 +17,7 @@ import hashlib
 import json
 import os
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -28,8 +31,9 @@ from transformers.utils import logging
 from benchmarks.machine import describe_command, describe_machine
 from benchmarks.parity.__main__ import described
 from benchmarks.parity.answers import Answers, add_answers, asked, reference_of
+from benchmarks.parity.exported import compare_exports
 from benchmarks.parity.families import FULL, REDUCED, Family
-from benchmarks.parity.figures import COLUMNS, HEAD, Figures, merged, restored
+from benchmarks.parity.figures import COLUMNS, HEAD, Distance, Figures, merged, restored
 from benchmarks.parity.subject import STORED, Sample, batches, convert_as, first_pair, opened
 from benchmarks.parity.text import read_lines, text_facts
 from benchmarks.results_file import RESULTS, write_result
@@ -57,6 +61,12 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--max-target", type=int, default=10, help="tokens of a target at most (%(default)s)"
     )
+    parser.add_argument(
+        "--export-tokens",
+        type=int,
+        default=0,
+        help="compare exports on so many (%(default)s: none)",
+    )
     parser.add_argument("--seconds", type=float, help="begin no batch after so long")
     parser.add_argument(
         "--so-far",
@@ -79,6 +89,7 @@ class Work:
         lines: What is asked.
         max_target: Tokens of a target at most.
         has_time: Whether another batch may begin.
+        export_tokens: Tokens of targets that exports are compared on; with 0 there are none.
     """
 
     def __init__(
@@ -89,28 +100,33 @@ class Work:
         *,
         max_target: int,
         has_time: Callable[[], bool],
+        export_tokens: int = 0,
     ) -> None:
         self._folder = folder
         self._family = family
         self._lines = lines
         self._max_target = max_target
         self._has_time = has_time
+        self._export_tokens = export_tokens
 
     def go_on(self) -> bool:
         """Do what there is time for; whether all is done."""
         self._folder.mkdir(parents=True, exist_ok=True)
         self._check_same()
-        return self._prepare() and self._ask() and self._compare()
+        return self._prepare() and self._ask() and self._compare() and self._export()
 
     def compare_answered(self) -> bool:
         """Compare batches that have answers; False if there are none, or there was no time."""
         self._check_same()
         has_answers = any(self._folder.glob("*.answers"))
-        return self._compare() if has_answers else any(self._folder.glob("*.figures.json"))
+        has_figures = any(self._folder.glob("[0-9]*.figures.json"))
+        return (self._compare() if has_answers else has_figures) and self._export()
 
     def figures(self) -> Figures:
         """Of all batches that are done."""
-        paths = sorted(self._folder.glob("*.figures.json"))
+        paths = sorted(self._folder.glob("[0-9]*.figures.json"))
+        if self._export_tokens:
+            paths.append(self._folder / f"exports-{self._export_tokens}.figures.json")
         return merged([restored(json.loads(path.read_text(encoding="utf-8"))) for path in paths])
 
     def _check_same(self) -> None:
@@ -217,12 +233,44 @@ class Work:
             )
             float32 = sample.of_targets(logits.log_softmax(dim=-1))
             figures.int8.add_lists(subject.int8_log_probs(sample), float32)
-            done = self._folder / f"{number:04}.figures.json"
-            partial = done.with_suffix(".partial")
-            partial.write_text(json.dumps(asdict(figures)), encoding="utf-8")
-            partial.rename(done)
+            self._keep(figures, f"{number:04}")
             path.unlink()
         return True
+
+    def _export(self) -> bool:
+        """Compare exports on a part of the lines, all at once; the reference is not asked."""
+        name = f"exports-{self._export_tokens}"
+        if not self._export_tokens or (self._folder / f"{name}.figures.json").exists():
+            return True
+        if not self._has_time():
+            return False
+        samples = spread(self._samples()[1], self._export_tokens)
+        subject = opened(self._family, self._source, self._folder)
+        figures = Figures(family=self._family.name, reference=self._family.reference)
+        with tempfile.TemporaryDirectory(prefix="exports-", dir=self._folder) as folder:
+            compare_exports(subject, samples, figures, Path(folder))
+        figures.int8_beside = Distance()
+        for sample in samples:
+            ours, float32 = subject.int8_log_probs(sample), subject.log_probs(sample)
+            figures.int8_beside.add_lists(ours, float32)
+        self._keep(figures, name)
+        return True
+
+    def _keep(self, figures: Figures, name: str) -> None:
+        """Write figures to a file, which appears whole."""
+        done = self._folder / f"{name}.figures.json"
+        partial = done.with_suffix(".partial")
+        partial.write_text(json.dumps(asdict(figures)), encoding="utf-8")
+        partial.rename(done)
+
+
+def spread(samples: Sequence[Sample], num_tokens: int) -> list[Sample]:
+    """As few batches as have so many target tokens, of all lengths; all, if they have fewer."""
+    for count in range(1, len(samples)):
+        chosen = [samples[number * len(samples) // count] for number in range(count)]
+        if sum(len(target) for sample in chosen for target in sample.targets) >= num_tokens:
+            return chosen
+    return list(samples)
 
 
 def main(words: Sequence[str]) -> int:
@@ -238,6 +286,7 @@ def main(words: Sequence[str]) -> int:
         read_lines(data, arguments.sentences),
         max_target=arguments.max_target,
         has_time=lambda: limit is None or time.monotonic() - clock < limit,
+        export_tokens=arguments.export_tokens,
     )
     is_done = work.compare_answered() if arguments.so_far else work.go_on()
     if not is_done:
@@ -251,8 +300,9 @@ def main(words: Sequence[str]) -> int:
         "command": describe_command("benchmarks.parity.pieces", words),
         "started": started.isoformat(timespec="seconds"),
         "max_target": arguments.max_target,
+        "export_tokens": arguments.export_tokens,
         "machine": describe_machine(),
-        "references": {"transformers": version("transformers")},
+        "references": {name: version(name) for name in ("transformers", "ctranslate2")},
         "text": text_facts(data),
         "rows": [described(figures, time.monotonic() - clock)],
     }

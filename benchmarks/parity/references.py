@@ -148,7 +148,7 @@ def compare_marian(subject: Subject, _samples: Sequence[Sample], figures: Figure
     figures.is_searched = comparison.num_sentences > 0
     count(figures, comparison)
     if fixture == "int8":
-        figures.reference_int8 = _marians_int8()
+        _add_marians_int8(subject, figures)
 
 
 def target_ids(subject: Subject, hypothesis: MarianHypothesis) -> list[int]:
@@ -183,16 +183,19 @@ def compare_search(
     comparison.add("", ours, theirs)
 
 
-def _marians_int8() -> Distance:
-    """Word by word, of the hypotheses that Marian found in float32 and in int8."""
-    distance = Distance()
+def _add_marians_int8(subject: Subject, figures: Figures) -> None:
+    """Of hypotheses that Marian found in float32 and in int8, word by word: its own, and ours."""
+    theirs, ours = Distance(), Distance()
     both = zip(expected("int8"), expected("int8", "intgemm8"), strict=True)
-    for (_, float32), (_, int8) in both:
+    for (text, float32), (_, int8) in both:
         known = {hypothesis.pieces: hypothesis.word_scores for hypothesis in float32}
         for hypothesis in int8:
             if hypothesis.pieces in known:
-                distance.add_lists([hypothesis.word_scores], [known[hypothesis.pieces]])
-    return distance
+                theirs.add_lists([hypothesis.word_scores], [known[hypothesis.pieces]])
+                source = subject.checkpoint.tokenizer.encode(text, subject.pair)
+                given = subject.given([source], [target_ids(subject, hypothesis)])
+                ours.add_lists(subject.int8_log_probs(given), subject.log_probs(given))
+    figures.int8_beside, figures.reference_int8 = ours, theirs
 
 
 COMPARISONS: Mapping[Reference, Callable[[Subject, Sequence[Sample], Figures], None]] = {

@@ -111,6 +111,15 @@ class Subject:
         """Batches of lines; see `batches`."""
         return batches(self.checkpoint.tokenizer, self.checkpoint.manifest, self.pair, lines)
 
+    def given(self, sources: list[list[int]], targets: list[list[int]]) -> Sample:
+        """A batch of given translations, whose ends are among their tokens."""
+        return Sample(
+            sources=sources,
+            targets=targets,
+            prefix=list(self.checkpoint.tokenizer.target_prefix(self.pair)),
+            pad_id=self.checkpoint.manifest.tokens.pad_id,
+        )
+
     @torch.inference_mode()
     def network(self, sample: Sample) -> tuple[Tensor, Tensor]:
         """Encoder output (B, S, D) and logits (B, P + T - 1, V), float32."""

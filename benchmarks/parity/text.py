@@ -4,7 +4,7 @@ Owns their choice; no line of real text is written anywhere.
 """
 
 import gzip
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 SENTENCES = Path(__file__).resolve().parents[1] / "sentences.en"
@@ -35,6 +35,25 @@ def varied(lines: Sequence[str], count: int) -> list[str]:
         first = number // len(lines) % len(words)
         found.append(" ".join([*words[first:], *words[:first]]))
     return found
+
+
+def first_lines(data: str | None, counts: Mapping[str, int], *, language: str) -> list[str]:
+    """The first lines of corpora of en-zh/dev; without real text, as many of the bundled, varied.
+
+    Args:
+        data: What DRAGOMAN_DATA says.
+        counts: Lines of each corpus.
+        language: Of the lines, if there is real text; the bundled sentences are English.
+    """
+    if not data:
+        bundled = SENTENCES.read_text(encoding="utf-8").splitlines()
+        return varied(bundled, sum(counts.values()))
+    folder = Path(data) / "en-zh" / "dev"
+    return [
+        line
+        for corpus, count in counts.items()
+        for line in (folder / f"{corpus}.{language}").read_text("utf-8").splitlines()[:count]
+    ]
 
 
 def text_facts(data: str | None) -> list[str]:

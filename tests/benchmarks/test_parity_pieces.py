@@ -14,8 +14,8 @@ from benchmarks.parity import pieces, subject
 from benchmarks.parity.__main__ import measured
 from benchmarks.parity.families import REDUCED
 from benchmarks.parity.figures import Distance, Figures, merged, restored
-from benchmarks.parity.pieces import MORE_TO_DO, Work, main, parse_arguments
-from benchmarks.parity.subject import MAX_TARGET
+from benchmarks.parity.pieces import MORE_TO_DO, Work, main, parse_arguments, spread
+from benchmarks.parity.subject import MAX_TARGET, Sample
 from benchmarks.parity.text import read_lines
 from model.errors import ConfigError
 
@@ -24,9 +24,14 @@ FAMILY = next(family for family in REDUCED if family.name == NAME)
 LINES = read_lines(None, 5)
 
 
-def work(folder: Path, has_time: Iterator[bool]) -> Work:
+def work(folder: Path, has_time: Iterator[bool], *, export_tokens: int = 0) -> Work:
     return Work(
-        folder, FAMILY, LINES, max_target=MAX_TARGET, has_time=lambda: next(has_time, False)
+        folder,
+        FAMILY,
+        LINES,
+        max_target=MAX_TARGET,
+        has_time=lambda: next(has_time, False),
+        export_tokens=export_tokens,
     )
 
 
@@ -57,6 +62,42 @@ def test_what_was_stopped_anywhere_goes_on_and_is_what_one_go_finds(tmp_path: Pa
     assert found.num_equal == 4 * len(LINES)
     assert found.logits.num > 0
     assert found.int8.mean == pytest.approx(whole.int8.mean, rel=0.5)
+
+
+@pytest.mark.usefixtures("_small_batches")
+def test_exports_and_their_int8_are_compared_on_a_part_when_all_is_done(tmp_path: Path) -> None:
+    folder = tmp_path / "work"
+    assert work(folder, repeat(True)).go_on()
+    assert work(folder, repeat(True)).figures().int8_verdict == "no reference"
+    assert not work(folder, iter([True] * 2), export_tokens=1).go_on()
+    exporting = work(folder, iter([True] * 3), export_tokens=1)
+    assert exporting.go_on()
+    assert "exports-1.figures.json" in names(folder)
+    assert not any(name.startswith("exports-") and "figures" not in name for name in names(folder))
+    found = exporting.figures()
+    assert set(found.exported) == {"transformers", "CTranslate2"}
+    assert found.is_parity
+    assert found.int8_beside is not None
+    assert found.reference_int8 is not None
+    assert 0 < found.int8_beside.num == found.reference_int8.num < found.int8.num
+    assert found.num_sentences == len(LINES)
+    assert found.int8_verdict == "too few tokens"
+
+
+def test_a_part_is_of_all_lengths_and_as_small_as_it_can_be() -> None:
+    samples = [
+        Sample(sources=[[1] * length], targets=[[5, 6, 2]], prefix=[0], pad_id=1)
+        for length in range(1, 11)
+    ]
+    assert [len(sample.sources[0]) for sample in spread(samples, 7)] == [1, 4, 7]
+    assert [len(sample.sources[0]) for sample in spread(samples, 3)] == [1]
+    assert spread(samples, 1000) == samples
+
+
+def test_figures_of_before_there_was_int8_of_both_are_read() -> None:
+    told = asdict(Figures(family="a", reference="transformers", num_sentences=2))
+    del told["int8_beside"]
+    assert restored(told) == Figures(family="a", reference="transformers", num_sentences=2)
 
 
 def test_a_folder_of_other_lines_is_refused(tmp_path: Path) -> None:

@@ -12,10 +12,10 @@ pytest.importorskip("ctranslate2", reason="CTranslate2 is not installed")
 
 from benchmarks.parity.__main__ import main, parse_arguments
 from benchmarks.parity.families import FULL, REDUCED
-from benchmarks.parity.figures import Distance, Figures
+from benchmarks.parity.figures import INT8_TOKENS, Distance, Figures
 from benchmarks.parity.references import COMPARISONS
 from benchmarks.parity.subject import MAX_LOGITS, MAX_SOURCE, MAX_TARGET, Subject, converted
-from benchmarks.parity.text import REAL_TEXT, SENTENCES, read_lines, varied
+from benchmarks.parity.text import REAL_TEXT, SENTENCES, first_lines, read_lines, varied
 
 BY_NAME = {family.name: family for family in (*REDUCED, *FULL)}
 
@@ -73,6 +73,32 @@ def test_parity_needs_equal_hypotheses_and_near_numbers() -> None:
     assert not figures(exported={"CTranslate2": distance(0.01)}).is_parity
 
 
+def test_int8_is_held_to_the_mean_of_the_references_own_on_the_same_tokens() -> None:
+    def of(mean: float, num: int = INT8_TOKENS) -> Distance:
+        found = Distance()
+        found.add(torch.full((num,), mean), torch.zeros(num))
+        return found
+
+    assert figures(int8=of(9.0)).int8_verdict == "no reference"
+    assert figures(int8=of(1.09), reference_int8=of(1.0)).int8_verdict == "within"
+    beyond = figures(int8=of(1.11), reference_int8=of(1.0))
+    assert (beyond.int8_verdict, beyond.is_parity) == ("beyond", False)
+    few = figures(int8=of(1.11, 499), reference_int8=of(1.0, 499))
+    assert (few.int8_verdict, few.is_parity) == ("too few tokens", True)
+    beside = figures(int8=of(9.0, 7000), int8_beside=of(1.0), reference_int8=of(1.0))
+    assert beside.int8_verdict == "within"
+    assert "1.000/1.0000" in beside.row()
+    with pytest.raises(ValueError, match="int8 of 7000 tokens beside 500 of the reference"):
+        _ = figures(int8=of(1.0, 7000), reference_int8=of(1.0)).int8_verdict
+
+
+def test_the_largest_difference_of_int8_is_not_judged() -> None:
+    ours, theirs = Distance(), Distance()
+    ours.add(torch.tensor([*[1.0] * 999, 50.0]), torch.zeros(1000))
+    theirs.add(torch.ones(1000), torch.zeros(1000))
+    assert figures(int8=ours, reference_int8=theirs).int8_verdict == "within"
+
+
 def test_what_a_reference_does_not_show_is_a_dash_in_the_table() -> None:
     row = figures(is_searched=False, int8=distance(0.25)).row()
     assert row.split() == ["OPUS-MT", "8", "-", "1.0e-05", "-", "-", "0.250/0.1250", "-", "-"]
@@ -91,6 +117,20 @@ def test_half_of_the_lines_are_of_each_corpus(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(f"{number} one\n\n{number} two\n", encoding="utf-8")
     assert read_lines(str(tmp_path), 3) == ["0 one", "1 one", "1 two"]
+
+
+def test_first_lines_are_of_the_corpora_and_without_them_as_many_are_bundled(
+    tmp_path: Path,
+) -> None:
+    counts = {"one": 2, "two": 1}
+    for name in counts:
+        path = tmp_path / "en-zh" / "dev" / f"{name}.zh"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{name} 1\n{name} 2\n{name} 3\n", encoding="utf-8")
+    assert first_lines(str(tmp_path), counts, language="zh") == ["one 1", "one 2", "two 1"]
+    bundled = SENTENCES.read_text(encoding="utf-8").splitlines()
+    assert first_lines(None, counts, language="en") == bundled[:3]
+    assert len(first_lines(None, {"one": 300, "two": 200}, language="en")) == 500
 
 
 def test_batches_hold_every_line_within_the_lengths(subject: Subject) -> None:
@@ -130,7 +170,10 @@ def test_a_weight_that_is_wrong_is_seen(name: str, tmp_path: Path) -> None:
     assert not found.is_parity
 
 
-@pytest.mark.parametrize("name", ["OPUS-MT", "CTranslate2", "Marian, shallow", "Marian, pre-norm"])
+@pytest.mark.parametrize(
+    "name",
+    ["OPUS-MT", "SMaLL-100", "WMT21", "CTranslate2", "Marian, shallow", "Marian, pre-norm"],
+)
 def test_a_run_writes_what_it_prints(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -143,6 +186,8 @@ def test_a_run_writes_what_it_prints(
     assert row["reference_int8"] is not None
     assert set(row["exported"]) == {
         "OPUS-MT": {"transformers", "CTranslate2"},
+        "SMaLL-100": {"CTranslate2"},
+        "WMT21": {"transformers", "CTranslate2"},
         "CTranslate2": {"CTranslate2"},
         "Marian, pre-norm": {"CTranslate2"},
     }.get(name, set())

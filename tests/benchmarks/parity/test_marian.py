@@ -1,6 +1,7 @@
 """The conversation with Marian: what it is asked, how its answers are read, what counts."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,8 @@ pytest.importorskip("ctranslate2", reason="CTranslate2 is not installed")
 
 from benchmarks.parity.__main__ import full_families, parse_arguments, reduced_families
 from benchmarks.parity.families import FULL, REDUCED
-from benchmarks.parity.figures import Figures
-from benchmarks.parity.marian import Marian, compare_live
+from benchmarks.parity.figures import INT8_TOKENS, Figures
+from benchmarks.parity.marian import Marian, compare_live, has_int8, other_lines
 from benchmarks.parity.subject import MAX_SOURCE, Subject, converted
 from support.marian_oracle import FIXTURES, MarianHypothesis, expected
 
@@ -42,6 +43,34 @@ def replaying(folder: Path, said: Said) -> str:
 
 def _numbers(values: tuple[float, ...]) -> str:
     return " ".join(map(str, values))
+
+
+HELD = """#!/bin/sh
+case "$*" in
+*" convert "*) touch '{folder}/is_int8' ;;
+*--force-decode*) cat "{folder}/held$(cat '{folder}/is_int8' 2>/dev/null && echo 8)" ;;
+*) cat '{folder}/answers' ;;
+esac
+"""
+
+
+def held(folder: Path, subject: Subject, lines: Sequence[str], *, off: float) -> str:
+    """A program that says of given translations what we say in float32, and in int8 is off."""
+    scores = []
+    for source, target in other_lines(subject, lines):
+        encoded = subject.checkpoint.tokenizer.encode(source, subject.pair)
+        given = subject.given([encoded], [subject.checkpoint.tokenizer.encode_target(target)])
+        scores.append([*subject.log_probs(given)[0][:-1], -1.5, -2.5])  # it goes on of itself
+    for name, change in (("held", 0.0), ("held8", off)):
+        text = [
+            f"0 ||| pieces ||| WordScores= {_numbers(tuple(value + change for value in row))} ||| 0"
+            for row in scores
+        ]
+        (folder / name).write_text("\n".join(text) + "\n", encoding="utf-8")
+    program = folder / "python"
+    program.write_text(HELD.format(folder=folder), encoding="utf-8")
+    program.chmod(0o755)
+    return str(program)
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +122,37 @@ def test_network_and_export_are_compared_with_what_marian_says(
     assert (figures.num_equal, figures.num_differing) == (4 * len(said), 0)
     assert figures.exported["Marian"].largest == 0.0
     assert figures.is_parity
+
+
+@pytest.mark.parametrize(("off", "verdict"), [(0.5, "within"), (0.001, "beyond")])
+def test_its_int8_and_ours_are_compared_on_the_same_pieces(
+    tmp_path: Path, off: float, verdict: str
+) -> None:
+    (tmp_path / "subject").mkdir()
+    shallow = converted(BY_NAME["Marian, shallow"], tmp_path / "subject")
+    encode = shallow.checkpoint.tokenizer.encode
+    said = [one for one in expected("int8") if len(encode(one[0], shallow.pair)) <= MAX_SOURCE]
+    texts = [text for text, _ in said]
+    replaying(tmp_path, said)
+    python = held(tmp_path, shallow, texts, off=off)
+    figures = Figures(family="shallow", reference="marian")
+    compare_live(shallow, texts, figures, tmp_path, python=python)
+    assert figures.int8_beside is not None
+    assert figures.reference_int8 is not None
+    assert figures.reference_int8.num == figures.int8_beside.num >= INT8_TOKENS
+    assert figures.reference_int8.mean == pytest.approx(off, rel=1e-3)
+    assert figures.logits.is_parity
+    assert (figures.int8_verdict, figures.is_parity) == (verdict, verdict == "within")
+
+
+def test_its_int8_is_asked_where_it_is_made_for_the_network(subject: Subject) -> None:
+    network = subject.checkpoint.manifest.network
+    assert not has_int8(network), "32 wide"
+    wide = replace(network, d_model=64, d_ff=128, vocab_size=681)
+    assert has_int8(wide)
+    assert not has_int8(replace(wide, vocab_size=682))
+    assert not has_int8(replace(wide, decoder_d_ff=40))
+    assert not has_int8(replace(wide, tie_output=False))
 
 
 def test_another_answer_of_the_export_is_a_difference(subject: Subject, tmp_path: Path) -> None:
