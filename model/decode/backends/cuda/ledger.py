@@ -80,6 +80,10 @@ class Ledger:
         """Whether a sentence has not yet been launched up to its cap."""
         return bool((self._positions < self._searches.ends_at).any())
 
+    def last_cap(self) -> int:
+        """Position behind the caps of all sentences."""
+        return int(self._searches.ends_at.max())
+
     def longest_past(self) -> int:
         """Positions of the longest past, the next one included."""
         return int(self._positions.max()) + 1

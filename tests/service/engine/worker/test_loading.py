@@ -8,7 +8,7 @@ from model.checkpoint.files.checksums import fingerprint
 from model.checkpoint.shortlist import add_shortlist
 from model.config import LengthLimits
 from model.decode.backends.cuda.buckets import rounded_up
-from model.decode.footprint import check_footprint
+from model.decode.footprint import check_footprint, least_limits
 from model.errors import DecodingError
 from model.native import kernels
 from model.text.languages.tags import LanguagePair
@@ -178,6 +178,29 @@ def test_limits_that_need_more_memory_than_there_is_are_refused_with_the_file(
     monkeypatch.setattr(loading, "memory_limit", lambda _: 2**30)
     if not prefix:
         assert len(load_lanes(fewer, clock=ticking())[0]) == 1
+
+
+def test_on_a_gpu_a_start_needs_only_the_least_and_says_what_fits(
+    checkpoint_path, monkeypatch, caplog
+):
+    """The device is a CPU that says it is a GPU with little memory."""
+    configure = configuration(
+        checkpoint_path, max_rows=4096, max_slots=1024, compute_type="float32"
+    )
+    manifest = read_manifest(checkpoint_path)
+    limits = loading._session_limits(manifest, configure)
+    least = check_footprint(manifest, least_limits(limits), None)
+    assert 8 * least < check_footprint(manifest, limits, None)
+    loading._check_footprints(configure, least, device="cuda")
+    for limit, device in ((least - 1, "cuda"), (8 * least, "cpu")):
+        with pytest.raises(CheckpointsError, match="there are at most"):
+            loading._check_footprints(configure, limit, device=device)
+    monkeypatch.setattr(loading, "free_bytes", lambda _: 8 * least)
+    caplog.set_level("INFO")
+    load_lanes(configure, clock=ticking())
+    [said] = [record.fields for record in caplog.records if record.message == "gpu_rows"]
+    assert (said["checkpoint"], said["max_rows"], said["free_bytes"]) == ("tiny", 4096, 8 * least)
+    assert 64 * 8 <= said["rows_of_longest"] <= said["rows_of_64_tokens"] < 4096
 
 
 def test_checkpoints_share_the_memory_that_there_is(checkpoint_path, monkeypatch):
