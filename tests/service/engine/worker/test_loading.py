@@ -17,6 +17,7 @@ from service.engine.errors import CheckpointsError
 from service.engine.messages import Configure
 from service.engine.worker import loading
 from service.engine.worker.loading import load_lanes
+from service.engine.worker.pacing import MIN_TOKEN_BUDGET
 from service.engine.worker.runner import Runner
 from support.damaged_checkpoints import WEIGHTS_FILE, list_anew, set_scales
 from support.shortlists import random_shortlist
@@ -233,3 +234,26 @@ def test_steps_are_recorded_for_the_largest_number_of_sentences_first() -> None:
     for most in range(1, 70):
         buckets = {rounded_up(count, minimum=1, maximum=most) for count in range(1, most + 1)}
         assert set(loading.recorded_counts(most)) == buckets
+
+
+def test_loading_leaves_attention_of_its_device_to_kernels_that_plan_nothing(
+    checkpoint_path, monkeypatch
+):
+    asked = []
+    monkeypatch.setattr(loading, "use_unplanned_attention", asked.append)
+    load_lanes(configuration(checkpoint_path), clock=ticking())
+    assert asked == ["cpu"]
+
+
+@pytest.mark.parametrize(("device", "budget"), [("cpu", MIN_TOKEN_BUDGET), ("cuda", 4096)])
+def test_a_lane_is_paced_by_measured_times_but_on_a_gpu(checkpoint_path, device, budget):
+    """The lane is opened on a CPU in any case; only its pacing knows the device's name."""
+    configure = configuration(checkpoint_path, max_rows=8, max_slots=2)
+    checkpoint = loading._load(configure, 0, "cpu")
+    lane = loading._open_lane(
+        checkpoint_path, checkpoint, configure, device=device, clock=ticking()
+    )
+    pacing = lane._runner.pacing
+    pacing.encoded(64, seconds=10.0)
+    pacing.stepped(seconds=0.001)
+    assert pacing.token_budget(ceiling=4096) == budget
