@@ -3,6 +3,7 @@
 import time
 from functools import partial
 
+from benchmarks.gpu.__main__ import cap_of
 from benchmarks.gpu.marks import all_marks
 from benchmarks.gpu.parts import run_part
 
@@ -57,3 +58,13 @@ def test_rows_stay_when_their_part_fails() -> None:
 def test_a_part_ends_with_its_time() -> None:
     found = run_part("sleep", partial(time.sleep, 600), seconds=0.1)
     assert found == {"error": "no time left"}
+
+
+def test_in_the_first_run_the_early_parts_leave_time_to_the_late_ones() -> None:
+    left, caps = 180.0, []
+    names = ("speed", "huggingface", "busy")
+    for place, name in enumerate(names):
+        caps.append(cap_of(name, left, num_later=len(names) - 1 - place))
+        left -= caps[-1]
+    assert caps == [90.0, 45.0, 40.0]
+    assert cap_of("speed", 510.0, num_later=5) == 150.0
