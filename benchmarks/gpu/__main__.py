@@ -59,14 +59,21 @@ def main() -> int:
             result["models"] = {"error": str(error)[:200]}
         os.environ["LD_LIBRARY_PATH"] = rivals.library_path(Path(folder))  # of the parts' processes
         parts = _plan(arguments, models, device)
-        for name in arguments.parts or parts:
+        names = arguments.parts or list(parts)
+        for place, name in enumerate(names):
             write = partial(_write, path, result, name)
-            cap = min(CAPS.get(name, OTHER_CAP), deadline - time.monotonic())
+            cap = cap_of(name, deadline - time.monotonic(), num_later=len(names) - 1 - place)
             write(run_part(name, parts[name], seconds=cap, on_found=write))
     print(path)
     for mark in all_marks(result):
         print(mark)
     return 0
+
+
+def cap_of(name: str, seconds_left: float, *, num_later: int) -> float:
+    """Seconds that a part may take: at most half of what is left, while others come later."""
+    most = seconds_left / 2 if num_later else seconds_left
+    return min(CAPS.get(name, OTHER_CAP), most)
 
 
 def _write(path: Path, result: Found, name: str, found: object) -> None:

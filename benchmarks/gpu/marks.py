@@ -9,6 +9,7 @@ from typing import Any
 from benchmarks.peers.marks import Mark
 
 SPEED, LATENCY_MS, OVER_CTRANSLATE2 = 100_000.0, 10.0, 3.0
+SPEED_SENTENCES = 1024
 OVER_HUGGINGFACE, OVER_ITS_BEST, EQUAL_UP_TO = 20.0, 5.0, 32
 BLEU_DIFFERENCE = 0.1
 
@@ -28,8 +29,8 @@ def all_marks(result: Mapping[str, Any]) -> list[Mark]:
     )
     return [
         Mark(
-            name="tokens/s, beam 4",
-            value=ours_best,
+            name=f"tokens/s at {SPEED_SENTENCES:,} sentences, beam 4",
+            value=_speeds(result.get("speed")).get(SPEED_SENTENCES),
             target=SPEED,
             is_minimum=True,
             unit=" tok/s",

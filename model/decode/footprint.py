@@ -6,6 +6,7 @@ machine has. Pure; imports no torch.
 """
 
 import math
+from dataclasses import replace
 from typing import Literal
 
 from model.cells import StateShape, describe_cell
@@ -19,6 +20,9 @@ _BYTES_OF_A_STATE = 4  # of one that is replaced at every step
 _BYTES_OF_A_TOKEN = 16  # token, log probability, parent and source of each place
 _BYTES_OF_A_POSITION = 4
 _BYTES_OF_A_FLOAT = 4
+
+FEWEST_SLOTS = 16
+"""That a grid on a GPU begins with, where limits allow as many."""
 
 
 def session_limits(manifest: Manifest, *, max_rows: int, max_slots: int) -> SessionLimits:
@@ -74,6 +78,35 @@ def weight_bytes(manifest: Manifest, compute_type: Literal["int8", "float32"]) -
 def shortlist_bytes(manifest: Manifest) -> int:
     """Bytes of the output layer that a shortlist keeps beside the packed one, row by row."""
     return manifest.network.output_size * manifest.network.d_model
+
+
+def least_limits(limits: SessionLimits) -> SessionLimits:
+    """Limits of the fewest sentences that a session on a GPU has tables for, at their longest.
+
+    Its tables grow while there is memory, and sentences wait for it: no more is needed to serve.
+    """
+    rows_of_a_slot = max(1, limits.max_rows // limits.max_slots)
+    num_slots = min(limits.max_slots, FEWEST_SLOTS)
+    return replace(
+        limits, max_slots=num_slots, max_rows=min(limits.max_rows, num_slots * rows_of_a_slot)
+    )
+
+
+def fitting_rows(
+    manifest: Manifest, limits: SessionLimits, free_bytes: int, *, num_tokens: int
+) -> int:
+    """Rows for which memory suffices, of sentences with so many source and target tokens.
+
+    It is an estimate: what single steps take on the way is not counted.
+    """
+    each = replace(
+        limits,
+        max_rows=max(1, limits.max_rows // limits.max_slots),
+        max_slots=1,
+        max_source_length=min(num_tokens, limits.max_source_length),
+        max_target_length=min(num_tokens, limits.max_target_length),
+    )
+    return min(limits.max_rows, free_bytes // cache_bytes(manifest, each) * each.max_rows)
 
 
 def check_footprint(

@@ -68,7 +68,7 @@ class DecodingSession:
 
     @property
     def num_slots(self) -> int:
-        """Sentences running."""
+        """Sentences running, with those that were admitted and wait for memory."""
         return len(self._beam_sizes)
 
     @property
@@ -78,13 +78,13 @@ class DecodingSession:
 
     @property
     def free_slots(self) -> int:
-        """Sentences that may still be admitted."""
-        return self._limits.max_slots - self.num_slots
+        """Sentences that may still be admitted; none while some wait for memory."""
+        return 0 if self._backend.num_waiting() else self._limits.max_slots - self.num_slots
 
     @property
     def free_rows(self) -> int:
-        """Rows that may still be taken."""
-        return self._limits.max_rows - self.num_rows
+        """Rows that may still be taken; none while sentences wait for memory."""
+        return 0 if self._backend.num_waiting() else self._limits.max_rows - self.num_rows
 
     @property
     def is_idle(self) -> bool:

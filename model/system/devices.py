@@ -55,6 +55,19 @@ def memory_limit(device: object) -> int | None:
     return host_limit()
 
 
+def free_bytes(device: object) -> int | None:
+    """Bytes of a GPU's memory that could be allocated now; None of everything else.
+
+    Args:
+        device: A name or a `torch.device`.
+    """
+    if device_type(device) != "cuda":
+        return None
+    from model.system import gpu  # noqa: PLC0415  # loads torch
+
+    return gpu.free_bytes(str(device))
+
+
 def use_unplanned_attention(device: object) -> None:
     """Leave attention on a GPU to kernels that take any shape at once, in this process.
 

@@ -14,6 +14,17 @@ def memory_bytes(device: str) -> int:
     return total
 
 
+def free_bytes(device: torch.device | str) -> int:
+    """Memory of a GPU that could be allocated now, by whomever.
+
+    What this process keeps for later use, and does not use, is given back first. That takes
+    milliseconds and waits for the device: it is for what seldom happens.
+    """
+    torch.cuda.empty_cache()
+    free, _ = torch.cuda.mem_get_info(torch.device(device))
+    return free
+
+
 def use_unplanned_attention() -> None:
     """Leave attention to kernels that take any shape at once, in this process.
 

@@ -1,6 +1,8 @@
 """Compiles every program for sm_90 without a device and prints what the driver was asked for.
 
-A process of its own, as Triton either interprets or compiles: `python -m support.compiled_kernels`.
+Small in float16 with everything that a program can do, and in base size, with few rows and many, in
+what is served. A process of its own, as Triton either interprets or compiles:
+`python -m support.compiled_kernels`.
 """
 
 import json
@@ -9,12 +11,20 @@ from collections.abc import Sequence
 
 import torch
 
-from model.decode.backends.cuda.buckets import Bucket
+from model.cells import StateShape
+from model.config import ModelConfig
+from model.decode.backends.cuda.buckets import Bucket, padded_vocabulary
+from model.decode.backends.cuda.growth import Sizes
 from model.decode.backends.cuda.kernels.choice_ops import ChoiceOps
 from model.decode.backends.cuda.kernels.driver import Function
 from model.decode.backends.cuda.kernels.launching import CompiledLauncher
 from model.decode.backends.cuda.kernels.ops import KernelOps, Linear, NormWeights
+from model.decode.backends.cuda.tables import GridTables
+from model.request import SessionLimits
 from support.grid_tables import grown_tables
+
+WIDTH = 4
+BASE_ROWS = (4, 128)
 
 
 class NotedDriver:
@@ -83,11 +93,90 @@ def launch_all(launcher: CompiledLauncher, dtype: torch.dtype) -> None:
     choice.search(found, tables, bucket, sources=None, eos_id=1)  # is not compiled again
 
 
+def launch_base_size(launcher: CompiledLauncher, dtype: torch.dtype, num_rows: int) -> None:
+    """Every program as the base network launches it, for sentences of four beams."""
+    num_slots, width, d_model, d_ff, vocab_size = num_rows // WIDTH, WIDTH, 512, 2048, 58_101
+    config = ModelConfig(
+        vocab_size=vocab_size,
+        d_model=d_model,
+        num_heads=8,
+        d_ff=d_ff,
+        num_encoder_layers=1,
+        num_decoder_layers=1,
+    )
+    state = StateShape(num_heads=8, width=64, grows=True)
+    limits = SessionLimits(
+        max_rows=num_rows, max_slots=num_slots, max_source_length=64, max_target_length=62
+    )
+    tables = GridTables(
+        config,
+        (state, state),
+        width=width,
+        num_slots=num_slots,
+        limits=limits,
+        device=torch.device("cpu"),
+        dtype=dtype,
+        score_dtype=torch.float32,
+    )
+    tables.reserve(Sizes(num_slots=num_slots, num_columns=64, source_length=64))
+
+    def made(*shape: int, kind: torch.dtype = dtype) -> torch.Tensor:
+        return torch.zeros(shape, dtype=kind)
+
+    def linear(outputs: int, inputs: int) -> Linear:
+        return Linear(weight=made(outputs, inputs), bias=made(outputs))
+
+    ops, choice = KernelOps(launcher), ChoiceOps(launcher)
+    norm = NormWeights(gain=made(d_model), offset=made(d_model), epsilon=1e-5)
+    table = made(64, d_model)
+    x = ops.embed(
+        tables, num_slots, table=made(64, d_model), scale=22.6, positions=table, norm=None
+    )
+    x = made(num_rows, d_model)
+    ops.add_norm(x, x, norm, keeps_total=False)
+    ops.product(x, linear(3 * d_model, d_model))
+    ops.attend_past(made(num_rows, 3 * d_model), tables, 0, scale=0.125, bias=None)
+    ops.attend_source(made(num_rows, d_model), tables, 0, scale=0.125)
+    ops.product(x, linear(d_model, d_model), residual=x, residual_norm=norm)
+    ops.product(x, linear(d_ff, d_model), norm=norm, activation="relu")
+    ops.product(made(num_rows, d_ff), linear(d_model, d_ff), residual=x, residual_norm=norm)
+    logits = made(num_rows, padded_vocabulary(vocab_size), kind=torch.float32)
+    bias = made(padded_vocabulary(vocab_size), kind=torch.float32)
+    found = choice.continuations(logits, bias, bias, width)
+    bucket = Bucket(
+        num_slots=num_slots,
+        num_columns=64,
+        source_length=64,
+        num_candidates=2 * width,
+        with_sources=False,
+        with_suppressed=False,
+        with_sampling=False,
+        num_phrase_tokens=0,
+        num_groups=1,
+        no_repeat_ngram=0,
+        by_kernels=True,
+    )
+    choice.search(found, tables, bucket, sources=None, eos_id=1)
+
+
 def main() -> None:
-    driver = NotedDriver()
-    launch_all(CompiledLauncher(driver, capability=90), torch.float16)
-    elves = [binary[:4] == b"\x7fELF" for binary in driver.binaries]
-    sys.stdout.write(json.dumps({"elves": elves, "calls": driver.calls}))
+    """Write what was compiled and launched, by precision and rows; 0 rows are the small ones."""
+    told: dict[str, object] = {}
+    for dtype, num_rows in (
+        (torch.float16, 0),
+        (torch.bfloat16, 0),
+        *((dtype, rows) for dtype in (torch.float16, torch.bfloat16) for rows in BASE_ROWS),
+    ):
+        driver = NotedDriver()
+        launcher = CompiledLauncher(driver, capability=90)
+        if num_rows:
+            launch_base_size(launcher, dtype, num_rows)
+        else:
+            launch_all(launcher, dtype)
+        elves = [binary[:4] == b"\x7fELF" for binary in driver.binaries]
+        name = f"{str(dtype).removeprefix('torch.')}-{num_rows}"
+        told[name] = {"elves": elves, "calls": driver.calls}
+    sys.stdout.write(json.dumps(told))
 
 
 if __name__ == "__main__":

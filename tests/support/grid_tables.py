@@ -9,6 +9,7 @@ from torch import Tensor
 
 from model.cells import StateShape
 from model.config import ModelConfig
+from model.decode.backends.cuda.growth import Sizes
 from model.decode.backends.cuda.tables import GridTables
 from model.request import SessionLimits
 
@@ -34,7 +35,7 @@ def grown_tables(
         dtype=dtype,
         score_dtype=torch.float32,
     )
-    tables.reserve(num_slots=2, num_columns=80, source_length=80)
+    tables.reserve(Sizes(num_slots=2, num_columns=80, source_length=80))
     for table in (*tables.growing, tables.cross_keys, tables.cross_values):
         table.copy_(noise(*table.shape, dtype=dtype))
     tables.positions.copy_(torch.tensor([0, FAR]))

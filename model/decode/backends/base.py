@@ -18,7 +18,8 @@ class Backend(Protocol):
     def admit(self, slot_ids: Sequence[int], requests: Sequence[DecodeRequest]) -> None:
         """Encode sentences as one batch and let them take part from the next step on.
 
-        If it raises, none of them does.
+        If it raises, none of them does. A backend may let some wait for memory, see `num_waiting`:
+        they join in a later step.
 
         Args:
             slot_ids: A new name for each.
@@ -43,6 +44,10 @@ class Backend(Protocol):
 
     def attention(self, request: DecodeRequest, token_ids: Sequence[int]) -> FloatArray:
         """Weights (T, S) while these tokens, at least one, of a sentence that ended were chosen."""
+        ...
+
+    def num_waiting(self) -> int:
+        """Admitted sentences that wait until others have ended; no more are to be admitted then."""
         ...
 
     def num_encoded_tokens(self) -> int:

@@ -1,5 +1,7 @@
 """Choice of the backend in PyTorch that runs a float network: with caches, on a GPU, or plain."""
 
+from functools import partial
+
 import torch
 
 from model.config import ModelConfig, SpecialTokens
@@ -15,6 +17,7 @@ from model.honoured import unsupported_fields
 from model.nn.transformer import Transformer
 from model.request import SessionLimits
 from model.shortlist import Shortlist
+from model.system import gpu
 
 
 def slow_reason(config: ModelConfig) -> str | None:
@@ -49,5 +52,6 @@ def open_float_backend(
             limits=limits,
             recorder=CudaGraphs(),
             launcher=device_launcher(weight.device, weight.dtype),
+            free_bytes=partial(gpu.free_bytes, weight.device),
         )
     return EagerBackend(transformer, tokens=tokens, limits=limits, shortlist=shortlist)

@@ -87,6 +87,10 @@ class Int8Backend:
         """Source tokens encoded so far; none of them is padding."""
         return self._num_encoded_tokens
 
+    def num_waiting(self) -> int:
+        """None: what a session lets run has its caches from the start."""
+        return 0
+
     def step_seconds(self) -> dict[StepPart, float]:
         """Seconds spent in the parts of all steps so far."""
         return dict(zip(STEP_PARTS, self._session.seconds(), strict=True))

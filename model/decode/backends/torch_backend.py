@@ -50,6 +50,10 @@ class TorchBackend:
         """Source tokens encoded so far, with the padding of their batches or buckets."""
         return self._num_encoded_tokens
 
+    def num_waiting(self) -> int:
+        """None: what a session lets run has its caches from the start."""
+        return 0
+
     def step_seconds(self) -> dict[StepPart, float]:
         """Seconds so far by the parts of a step, as far as a backend tells them apart."""
         return dict(self._watch.seconds)

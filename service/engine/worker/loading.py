@@ -4,6 +4,7 @@ Owns what happens before the engine says Ready. What the lanes do then is their 
 (`service.engine.worker.lane`, `service.engine.worker.runner`).
 """
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -12,7 +13,13 @@ from model.checkpoint.description.config_file import read_manifest
 from model.checkpoint.files.checksums import fingerprint
 from model.checkpoint.manifest import CONFIG_FILE, Manifest
 from model.config import SearchConfig
-from model.decode.footprint import check_footprint, session_limits, table_bytes
+from model.decode.footprint import (
+    check_footprint,
+    fitting_rows,
+    least_limits,
+    session_limits,
+    table_bytes,
+)
 from model.decode.session import DecodeRequest, DecodingSession, SessionLimits
 from model.errors import (
     CheckpointError,
@@ -23,7 +30,7 @@ from model.errors import (
 )
 from model.loading import Runnable, load_for_decoding
 from model.native.packed_folder import PackedFolder
-from model.system.devices import memory_limit, resolve_device, use_unplanned_attention
+from model.system.devices import free_bytes, memory_limit, resolve_device, use_unplanned_attention
 from model.system.shortage import reporting_shortage
 from model.text.languages.tags import LanguagePair
 from service.engine.errors import CheckpointsError, Shortage
@@ -38,6 +45,8 @@ from service.engine.worker.pacing import Pacing
 from service.engine.worker.runner import Runner
 from service.engine.worker.scheduler import Scheduler
 from service.engine.worker.totals import Totals
+
+_LOGGER = logging.getLogger(__name__)
 
 _WARMUP_TEXT = "1 2 3 4 5 6 7 8 9"
 _WARMUP_LENGTH = 12
@@ -63,7 +72,7 @@ def load_lanes(configure: Configure, *, clock: Callable[[], float]) -> tuple[lis
     device = resolve_device(configure.device)
     use_unplanned_attention(device)
     started = clock()
-    _check_footprints(configure, memory_limit(device))
+    _check_footprints(configure, memory_limit(device), device=device)
     places = range(len(configure.checkpoint_paths))
     checkpoints = _for_each(places, lambda place: _load(configure, place, device))
     loaded = clock()
@@ -71,6 +80,7 @@ def load_lanes(configure: Configure, *, clock: Callable[[], float]) -> tuple[lis
         zip(configure.checkpoint_paths, checkpoints, strict=True),
         lambda one: _open_lane(Path(one[0]), one[1], configure, device=device, clock=clock),
     )
+    _log_rows(checkpoints, configure, free_bytes(device))
     ready = Ready(
         protocol_version=PROTOCOL_VERSION,
         device=device,
@@ -141,18 +151,22 @@ def _packed_folder(configure: Configure) -> PackedFolder | None:
     return PackedFolder(path=Path(configure.packed_folder), max_bytes=configure.packed_bytes)
 
 
-def _check_footprints(configure: Configure, limit: int | None) -> None:
-    """Refuse checkpoints whose limits ask for more memory than the ones before them leave."""
+def _check_footprints(configure: Configure, limit: int | None, *, device: str) -> None:
+    """Refuse checkpoints whose limits ask for more memory than the ones before them leave.
+
+    On a GPU a session takes memory as sentences need it, so only the least is asked for.
+    """
     num_left = limit
 
     def check(directory: str) -> None:
         nonlocal num_left
         path = Path(directory)
         manifest = read_manifest(path, verify=False)  # loading verifies
+        limits = _session_limits(manifest, configure)
         try:
             num_bytes = check_footprint(
                 manifest,
-                _session_limits(manifest, configure),
+                least_limits(limits) if device == "cuda" else limits,
                 num_left,
                 with_shortlist=configure.shortlist,
             )
@@ -203,6 +217,27 @@ def _open_lane(
     return Lane(
         scheduler, runner, totals=totals, max_rows=limits.max_rows, max_slots=limits.max_slots
     )
+
+
+def _log_rows(checkpoints: Sequence[Runnable], configure: Configure, num_free: int | None) -> None:
+    """Say how many rows fit into the memory that is left on a GPU, which may be fewer than allowed.
+
+    Checkpoints share it: each is told as if the others were not used.
+    """
+    if num_free is None:
+        return
+    for checkpoint in checkpoints:
+        manifest = checkpoint.manifest
+        limits = _session_limits(manifest, configure)
+        longest = max(limits.max_source_length, limits.max_target_length)
+        fields = {
+            "checkpoint": manifest.name,
+            "free_bytes": num_free,
+            "max_rows": limits.max_rows,
+            "rows_of_longest": fitting_rows(manifest, limits, num_free, num_tokens=longest),
+            "rows_of_64_tokens": fitting_rows(manifest, limits, num_free, num_tokens=64),
+        }
+        _LOGGER.info("gpu_rows", extra={"fields": fields})
 
 
 def _session_limits(manifest: Manifest, configure: Configure) -> SessionLimits:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from traceback import clear_frames
 
 from model.decode.session import DecodeRequest, DecodingSession, FinishedSentence, Hypothesis
-from model.errors import DecodingError
+from model.errors import CapacityError, DecodingError
 from model.system.out_of_memory import is_out_of_memory
 from service.engine.messages import (
     Cancelled,
@@ -256,7 +256,7 @@ class Runner:
         self._session = self._open_session()
         if len(suspects) == 1 and not (is_short and bystanders):
             groups = [bystanders]
-            failures = self._fail(suspects, type(error).__name__)
+            failures = self._fail(suspects, _reason(error))
         else:
             middle = len(suspects) // 2
             groups = [bystanders, list(suspects[:middle]), list(suspects[middle:])]
@@ -305,6 +305,11 @@ class Runner:
             message = f"the engine gave up segment {segment_id}: {reason}"
             failures.append(Failed(segment_id=segment_id, code="engine_error", message=message))
         return failures
+
+
+def _reason(error: Exception) -> str:
+    """Why a segment is given up; only words that surely quote no text."""
+    return str(error) if isinstance(error, CapacityError) else type(error).__name__
 
 
 def _finite(hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:

@@ -9,7 +9,14 @@ import torch
 from model.checkpoint.description.config_file import read_manifest
 from model.checkpoint.manifest import Manifest
 from model.decode.backends.eager.cache import CrossCache, RowCache
-from model.decode.footprint import cache_bytes, check_footprint, table_bytes
+from model.decode.footprint import (
+    FEWEST_SLOTS,
+    cache_bytes,
+    check_footprint,
+    fitting_rows,
+    least_limits,
+    table_bytes,
+)
 from model.errors import ConfigError
 from model.nn.self_attention import SelfAttention
 from model.nn.ssru import SSRU
@@ -72,6 +79,25 @@ def test_what_fits_to_the_byte_fits_and_more_is_refused(manifest: Manifest) -> N
         check_footprint(manifest, LIMITS, needed - 1)
     with pytest.raises(ConfigError, match="for 9 rows"):
         check_footprint(manifest, replace(LIMITS, max_rows=9), needed)
+
+
+def test_the_rows_that_fit_are_as_many_as_caches_of_whole_sentences(manifest: Manifest) -> None:
+    limits = SessionLimits(max_rows=64, max_slots=16, max_source_length=64, max_target_length=66)
+    for num_slots in (1, 5, 15):
+        part = replace(limits, max_rows=4 * num_slots, max_slots=num_slots)
+        needed = cache_bytes(manifest, part)
+        assert fitting_rows(manifest, limits, needed, num_tokens=66) == 4 * num_slots
+        assert fitting_rows(manifest, limits, needed - 1, num_tokens=66) == 4 * (num_slots - 1)
+        assert fitting_rows(manifest, limits, needed, num_tokens=16) >= 4 * num_slots
+    assert fitting_rows(manifest, limits, 2**40, num_tokens=66) == 64
+
+
+def test_the_least_on_a_gpu_is_what_its_tables_begin_with_at_full_length() -> None:
+    limits = SessionLimits(max_rows=4096, max_slots=1024, max_source_length=9, max_target_length=7)
+    least = replace(limits, max_rows=4 * FEWEST_SLOTS, max_slots=FEWEST_SLOTS)
+    assert least_limits(limits) == least
+    few = replace(limits, max_rows=8, max_slots=3)
+    assert least_limits(few) == replace(few, max_rows=6)
 
 
 def test_sentences_on_a_cpu_have_the_machine_or_the_container() -> None:

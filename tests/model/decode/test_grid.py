@@ -16,6 +16,7 @@ from model.decode.backends.cuda import tables as tables_module
 from model.decode.backends.cuda.backend import GridBackend
 from model.decode.backends.cuda.buckets import Bucket, rounded_up
 from model.decode.backends.cuda.grid import Grid
+from model.decode.backends.cuda.growth import Sizes
 from model.decode.backends.cuda.recording import Recorder, Rerun, Step
 from model.decode.session import DecodeRequest, DecodingSession, Hypothesis, SessionLimits
 from model.errors import UnsupportedVariantError
@@ -187,8 +188,8 @@ def test_tables_that_grow_under_a_crowd_never_change_a_sentence(
     sizes: list[tuple[int, int, int]] = []
     reserve = tables_module.GridTables.reserve
 
-    def noted(tables: tables_module.GridTables, **needed: int) -> bool:
-        has_moved = reserve(tables, **needed)
+    def noted(tables: tables_module.GridTables, needed: Sizes, *, foreseen: int) -> bool:
+        has_moved = reserve(tables, needed, foreseen=foreseen)
         sizes.append((tables.num_slots, tables.num_columns, tables.source_length))
         return has_moved
 

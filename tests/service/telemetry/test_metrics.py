@@ -2,10 +2,12 @@ import os
 import re
 
 import pytest
+from msgspec import structs
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
 from model.arithmetic import ComputeReason
+from model.native import kernels
 from service.engine.messages import ROWS_BUCKETS, EngineCounters, LoadedCheckpoint, Ready
 from service.labels import MAX_UNLOADED, Served
 from service.telemetry.engine_metrics import START, EngineCollector, EngineFacts
@@ -45,13 +47,15 @@ def metrics(registry: CollectorRegistry) -> Metrics:
     return Metrics(registry)
 
 
-def _engine(counters: EngineCounters, **others: EngineFacts) -> EngineCollector:
+def _engine(
+    counters: EngineCounters, *, ready: Ready = READY, **others: EngineFacts
+) -> EngineCollector:
     start = EngineFacts(is_up=True, start_seconds=4.5, num_threads=1)
     return EngineCollector(
         counters=lambda: counters,
         num_pending=lambda: 3,
         max_pending=lambda: 8,
-        ready=lambda: READY,
+        ready=lambda: ready,
         engines=lambda: {START: start} | others,
     )
 
@@ -190,6 +194,18 @@ def test_labels_are_only_those_that_are_bounded(metrics: Metrics) -> None:
     known |= {"pair"}
     known |= {"compute_type", "compute_reason", "kind", "result", "instruction_set"}
     assert labels <= known
+
+
+def test_the_instruction_set_of_the_kernels_is_a_label_of_each_checkpoint(
+    metrics: Metrics,
+) -> None:
+    chosen = kernels.chosen(os.environ) or "none"
+    one = structs.replace(READY.checkpoints[0], compute_type="int8", instruction_set=chosen)
+    ready = structs.replace(READY, checkpoints=(one,))
+    metrics.watch_engine(_engine(EngineCounters(), ready=ready))
+    families = text_string_to_metric_families(metrics.render().decode())
+    infos = [one for family in families for one in family.samples if one.name == "dragoman_info"]
+    assert [info.labels["instruction_set"] for info in infos] == [chosen]
 
 
 def test_translations_are_observed_by_priority_when_they_were_answered(

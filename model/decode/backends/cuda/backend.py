@@ -2,7 +2,9 @@
 
 Owns which grid a sentence is in. Grids are made when they are first needed, and stay: a service
 whose requests all have one beam size has one, and one whose requests alternate records nothing
-twice. All of a step counts as "search": the device does not tell its parts.
+twice; only where memory is short do idle ones go. Sentences for which there is no memory beside
+those that run wait here until some of these have ended. All of a step counts as "search": the
+device does not tell its parts.
 """
 
 from collections.abc import Sequence
@@ -12,11 +14,13 @@ import torch
 
 from model.config import SpecialTokens
 from model.decode.backends.cuda.grid import Grid
+from model.decode.backends.cuda.growth import FreeBytes, Room
 from model.decode.backends.cuda.kernels.opening import open_kernels
 from model.decode.backends.cuda.network import GridNetwork
 from model.decode.backends.cuda.recording import Recorder
 from model.decode.backends.torch_backend import TorchBackend
 from model.decode.token_checks import check_tokens
+from model.errors import CapacityError
 from model.nn.transformer import Transformer
 from model.request import DecodeRequest, FinishedSentence, SessionLimits
 
@@ -35,6 +39,7 @@ class GridBackend(TorchBackend):
         limits: SessionLimits,
         recorder: Recorder,
         launcher: "Launcher | None" = None,
+        free_bytes: FreeBytes | None = None,
     ) -> None:
         """Prepare the network; nothing else is allocated yet.
 
@@ -44,6 +49,7 @@ class GridBackend(TorchBackend):
             limits: What to allocate for.
             recorder: Of steps.
             launcher: Of Triton's programs; None: steps are torch's operators.
+            free_bytes: Memory that tables may still take; None: all that they ask for.
 
         Raises:
             UnsupportedVariantError: If the network has positions inside attention.
@@ -52,30 +58,69 @@ class GridBackend(TorchBackend):
         kernels = None if launcher is None else open_kernels(transformer, launcher)
         self._network = GridNetwork(transformer, kernels)
         self._recorder = recorder
+        self._room = Room(free_bytes)
         self._grids: dict[int, Grid] = {}
         self._widths: dict[int, int] = {}  # of running sentences, by slot id
+        self._waiting: dict[int, DecodeRequest] = {}  # for memory, in the order they came
+        self._has_left = False  # a sentence, since those that wait were last looked at
 
     @torch.inference_mode()
     def admit(self, slot_ids: Sequence[int], requests: Sequence[DecodeRequest]) -> None:
-        """Encode sentences, sorted by length; see `Backend.admit`."""
+        """Encode sentences, sorted by length; see `Backend.admit`.
+
+        Those that there is no memory for wait until there is.
+        """
         check_tokens(requests, vocab_size=self._network.config.output_size, tokens=self._tokens)
-        pairs = list(zip(slot_ids, requests, strict=True))
-        done: list[int] = []
+        self._waiting.update(zip(slot_ids, requests, strict=True))
         try:
-            for width in sorted({_width(request) for request in requests}):
-                chosen = [pair for pair in pairs if _width(pair[1]) == width]
-                ids = [slot_id for slot_id, _ in chosen]
-                grid = self._grid(width)
-                self._num_encoded_tokens += grid.admit(ids, [request for _, request in chosen])
-                self._widths.update(dict.fromkeys(ids, width))
-                done += ids
+            self._admit_waiting()
         except BaseException:
-            for slot_id in done:
+            for slot_id in slot_ids:
                 self.release(slot_id)
             raise
 
+    def num_waiting(self) -> int:
+        """Sentences that wait for memory."""
+        return len(self._waiting)
+
+    def _admit_waiting(self) -> None:
+        """Encode those of the sentences that wait for which there is memory.
+
+        Raises:
+            CapacityError: There is none for the first, though nothing else runs.
+        """
+        self._has_left = False
+        self._admit_fitting()
+        if self._waiting:
+            self._drop_idle_grids()
+            self._admit_fitting()
+        if self._waiting and not self._widths:
+            request = next(iter(self._waiting.values()))
+            needs = self._grid(_width(request)).describe_needs(request)
+            raise CapacityError(
+                f"there is no memory for one sentence, which needs tables of {needs}"
+            )
+
+    def _admit_fitting(self) -> None:
+        for width in sorted({_width(request) for request in self._waiting.values()}):
+            waiting = {i: r for i, r in self._waiting.items() if _width(r) == width}
+            grid = self._grid(width)
+            num_fitting = grid.num_fitting(list(waiting.values()))
+            ids = list(waiting)[:num_fitting]
+            if ids:
+                self._num_encoded_tokens += grid.admit(ids, [waiting[i] for i in ids])
+                for slot_id in ids:
+                    del self._waiting[slot_id]
+                self._widths.update(dict.fromkeys(ids, width))
+
+    def _drop_idle_grids(self) -> None:
+        """Give the memory of grids back in which nothing runs, with their recordings."""
+        for width in [width for width, grid in self._grids.items() if grid.is_idle]:
+            del self._grids[width]
+            self._room.forget(width)
+
     def _grid(self, width: int) -> Grid:
-        """The grid of a width. Idle ones stay: where memory runs out, a new session has none."""
+        """The grid of a width."""
         if width not in self._grids:
             narrowest = width // 2 + 1
             self._grids[width] = Grid(
@@ -85,32 +130,46 @@ class GridBackend(TorchBackend):
                 tokens=self._tokens,
                 limits=self._limits,
                 recorder=self._recorder,
+                room=self._room,
             )
         return self._grids[width]
 
     @torch.inference_mode()
     def step(self) -> list[FinishedSentence]:
-        """Start a step of all sentences, and report those that the step before it finished."""
+        """Start a step of all sentences, and report those that the step before it finished.
+
+        Raises:
+            CapacityError: A sentence that waits for memory will have none.
+            MemoryError: Tables must grow, and memory that was free is free no more.
+        """
         self._watch.start()
+        if self._waiting and (self._has_left or not self._widths):
+            self._admit_waiting()
         busy = [grid for grid in self._grids.values() if not grid.is_idle]
         for grid in busy:
             grid.launch()
         finished = [sentence for grid in busy for sentence in grid.collect()]
         for sentence in finished:
             del self._widths[sentence.slot_id]
+        self._has_left |= bool(finished)
         self._watch.lap("search")
         return finished
 
     @torch.inference_mode()
     def release(self, slot_id: int) -> None:
-        """Drop a running sentence."""
-        self._grids[self._widths.pop(slot_id)].release(slot_id)
+        """Drop a sentence that runs or waits; one that was dropped already is ignored."""
+        self._waiting.pop(slot_id, None)
+        if slot_id in self._widths:
+            self._grids[self._widths.pop(slot_id)].release(slot_id)
+            self._has_left = True
 
     def written(self, slot_id: int) -> list[int]:
         """Tokens of a running sentence's first beam, but for the last step's; of the host's copy.
 
         See `Backend.written`.
         """
+        if slot_id in self._waiting:
+            return []
         return self._grids[self._widths[slot_id]].written(slot_id)
 
     def check_integrity(self) -> None:

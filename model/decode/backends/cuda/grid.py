@@ -5,6 +5,7 @@ before it did, while the device works; nothing in the loop waits for the device 
 What a sentence does after its end, until the host has heard of it, is not looked at.
 """
 
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +19,7 @@ from torch import Tensor
 from model.config import MAX_NO_REPEAT_NGRAM, SpecialTokens
 from model.decode.backends.cuda.buckets import Bucket, rounded_up
 from model.decode.backends.cuda.constants import Constants
+from model.decode.backends.cuda.growth import Room, Sizes
 from model.decode.backends.cuda.ledger import Launched, Ledger
 from model.decode.backends.cuda.network import GridNetwork
 from model.decode.backends.cuda.recording import Recorder, Recordings, Step
@@ -62,8 +64,12 @@ class Grid:
         tokens: SpecialTokens,
         limits: SessionLimits,
         recorder: Recorder,
+        room: Room | None = None,
     ) -> None:
-        """Prepare for up to `num_slots` sentences; tables become as large as these need."""
+        """Prepare for up to `num_slots` sentences; tables become as large as these need.
+
+        They become no larger than there is `room` for.
+        """
         self._network = network
         self._search = GridSearch(
             tokens,
@@ -82,6 +88,7 @@ class Grid:
             dtype=network.dtype,
             score_dtype=network.score_dtype,
             forced_first_id=tokens.forced_first_id,
+            room=room,
         )
         self._ledger = Ledger(
             num_slots=num_slots, num_columns=self._tables.max_columns, width=width
@@ -97,17 +104,41 @@ class Grid:
         """No sentence is running."""
         return self._ledger.is_idle
 
+    def num_fitting(self, requests: Sequence[DecodeRequest]) -> int:
+        """How many of the first of these sentences there is memory for, up to their caps."""
+        return bisect_left(
+            range(1, len(requests) + 1),
+            x=True,
+            key=lambda count: not self._tables.has_room(self._needs(requests[:count], to_cap=True)),
+        )
+
+    def describe_needs(self, request: DecodeRequest) -> str:
+        """Tables that a sentence needs which is alone."""
+        return str(self._needs([request], to_cap=True))
+
+    def _needs(self, requests: Sequence[DecodeRequest], *, to_cap: bool) -> Sizes:
+        """Sizes that newcomers need beside what runs: now, or up to the cap of every sentence."""
+        num_columns = self._tables.longest_plan(requests)
+        if to_cap:
+            num_columns = max(num_columns, self._ledger.last_cap(), *map(_cap, requests))
+        return Sizes(
+            num_slots=int(self._ledger.next_slots(len(requests))[-1]) + 1,
+            num_columns=num_columns + 1,  # what is forced next is looked up behind the past
+            source_length=self._source_length(max(len(r.source_ids) for r in requests)),
+        )
+
     def admit(self, slot_ids: Sequence[int], requests: Sequence[DecodeRequest]) -> int:
         """Encode sentences in chunks of like lengths, and set their searches up.
 
         Returns:
             Source tokens encoded, what they were padded with included.
+
+        Raises:
+            MemoryError: There are more than `num_fitting`; nothing has changed then.
         """
-        self._reserve(
-            num_slots=int(self._ledger.next_slots(len(requests))[-1]) + 1,
-            num_columns=self._tables.longest_plan(requests),
-            source_length=self._source_length(max(len(r.source_ids) for r in requests)),
-        )
+        foreseen = max(self._ledger.last_cap(), *map(_cap, requests)) + 1
+        self._reserve(self._needs(requests, to_cap=False), foreseen=foreseen)
+        self._tables.foresee(foreseen)
         slots = self._ledger.add(slot_ids, requests)
         try:
             num_tokens = sum(
@@ -121,14 +152,9 @@ class Grid:
             raise
         return num_tokens
 
-    def _reserve(self, *, num_columns: int, num_slots: int = 0, source_length: int = 0) -> None:
+    def _reserve(self, needed: Sizes, *, foreseen: int) -> None:
         """Growth of the tables to what all sentences need; earlier recordings read the old ones."""
-        has_moved = self._tables.reserve(
-            num_slots=num_slots,
-            num_columns=num_columns + 1,  # what is forced next is looked up behind the past
-            source_length=source_length,
-        )
-        if has_moved:
+        if self._tables.reserve(needed, foreseen=foreseen):
             self._recordings.clear()
 
     def _source_length(self, length: int) -> int:
@@ -167,11 +193,16 @@ class Grid:
         return self._ledger.written(slot_id)
 
     def launch(self) -> None:
-        """Start the next step of all sentences, and the copy of its report, if one needs it."""
+        """Start the next step of all sentences, and the copy of its report, if one needs it.
+
+        Raises:
+            MemoryError: Pasts have become longer, and what was free at admission is free no more.
+        """
         self._is_last = not self._ledger.has_steps_left()
         if self._is_last:
             return
-        self._reserve(num_columns=self._ledger.longest_past())
+        past = Sizes(num_slots=0, num_columns=self._ledger.longest_past() + 1, source_length=0)
+        self._reserve(past, foreseen=self._ledger.last_cap() + 1)
         bucket, report = self._stepped()
         launched = self._ledger.launch(bucket.num_slots)
         on_gpu = report.device.type == "cuda"
@@ -283,6 +314,11 @@ class Grid:
     def check_integrity(self) -> None:
         """Assert that slots and sentences agree."""
         self._ledger.check_integrity()
+
+
+def _cap(request: DecodeRequest) -> int:
+    """Position behind the last one that a sentence may have."""
+    return len(request.prefix_ids) + request.search.max_length - 1
 
 
 def _ngram(size: int) -> int:

@@ -80,6 +80,10 @@ class Ledger:
         """Whether a sentence has not yet been launched up to its cap."""
         return bool((self._positions < self._searches.ends_at).any())
 
+    def last_cap(self) -> int:
+        """Position behind the caps of all sentences."""
+        return int(self._searches.ends_at.max())
+
     def longest_past(self) -> int:
         """Positions of the longest past, the next one included."""
         return int(self._positions.max()) + 1
@@ -175,7 +179,9 @@ class Ledger:
     def _end(self, report: Report, launched: Launched, ended: NDArray[np.bool_]) -> None:
         """Keep ended candidates, (S, K), among their sentence's best, and raise its threshold."""
         each = np.flatnonzero(ended) // ended.shape[1]  # NumPy is slow to reduce so short an axis
-        slots = each[np.flatnonzero(np.diff(each, prepend=-1))]
+        is_next = np.ones(len(each), dtype=np.bool_)
+        np.not_equal(each[1:], each[:-1], out=is_next[1:])
+        slots = each[is_next]
         searches, positions = self._searches, launched.positions[slots]
         lengths = (positions - searches.prefix_lengths[slots] + 2).astype(np.float64)
         sums = report.end_scores[slots, : ended.shape[1]].astype(np.float64)
@@ -287,9 +293,11 @@ class Ledger:
         scores = self._ends.scores[slots]
         is_wanted = (np.arange(scores.shape[1]) < wanted[:, None]) & (scores > -np.inf)
         sentences, ranks = np.nonzero(is_wanted)
-        found: list[list[list[Hypothesis]]] = [[[] for _ in range(s.num_groups)] for s in searches]
         owners = sentences.tolist()
         traced = self._traced([requests[owner] for owner in owners], slots[sentences], ranks)
+        if len(owners) == len(searches) and wanted.max() == 1:  # most requests ask for one
+            return [(hypothesis,) for hypothesis in traced]
+        found: list[list[list[Hypothesis]]] = [[[] for _ in range(s.num_groups)] for s in searches]
         for owner, rank, hypothesis in zip(owners, ranks.tolist(), traced, strict=True):
             found[owner][rank // searches[owner].group_size].append(hypothesis)
         return [

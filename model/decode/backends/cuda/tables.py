@@ -1,9 +1,9 @@
 """Tables of a grid on the device: caches, the state of the search, the requests.
 
 Owns shapes and the writing of newcomers. Tables grow to what sentences have needed so far, by
-doubling, and never shrink: what a checkpoint allows at the most may be more than a device has, and
-is seldom asked for. But for that nothing here ever moves, so that a recorded step finds everything
-where it was when it was recorded. Two facts make the layout:
+doubling where that fits into free memory, and never shrink: what a checkpoint allows at the most
+may be more than a device has, and is seldom asked for. But for that nothing here ever moves, so
+that a recorded step finds everything where it was when it was recorded. Two facts make the layout:
 
 * A sentence's past is a tree of nodes (t, k): what row k was fed at position t. Keys and values
   stay with their node for good; each row has a mask of the nodes that are its ancestors. When beams
@@ -24,7 +24,9 @@ from torch import Tensor
 from model.cells import StateShape
 from model.config import ModelConfig, SearchConfig
 from model.decode.backends.cuda.buckets import padded_vocabulary
+from model.decode.backends.cuda.growth import Room, Sizes, doubled, growth_bytes
 from model.decode.constraints import suppressed_mask
+from model.decode.footprint import FEWEST_SLOTS
 from model.decode.lexical import Automata, automata_of
 from model.decode.sampling import RowSampling, numbers_of
 from model.phrases import MAX_PHRASE_TOKENS, Alternatives
@@ -34,7 +36,7 @@ _ALIGNMENT = 16
 """Columns and source positions are multiples of it: fused attention needs that of a mask's rows."""
 
 
-_FEWEST = {"slots": 16, "columns": 64, "sources": 64}
+_FEWEST = {"slots": FEWEST_SLOTS, "columns": 64, "sources": 64}
 """What tables begin with, where limits allow as many."""
 
 
@@ -47,14 +49,6 @@ _ONES = (
     "source_lengths",
 )
 """Tables with a number of each slot, 1 where no sentence has been."""
-
-
-def _capacity(needed: int, present: int, *, maximum: int) -> int:
-    """Places to have where `needed` are: those present, or twice as many until it is enough."""
-    places = present
-    while places < needed:
-        places *= 2
-    return min(places, maximum)
 
 
 def fill_rows(rows: NDArray[np.int64], values: Sequence[Sequence[int]]) -> None:
@@ -135,8 +129,13 @@ class GridTables:
         dtype: torch.dtype,
         score_dtype: torch.dtype,
         forced_first_id: int | None = None,
+        room: Room | None = None,
     ) -> None:
-        """Allocate a little; `width` is K. A first token may be forced on all sentences."""
+        """Allocate a little; `width` is K. A first token may be forced on all sentences.
+
+        Growth is bounded by `room`.
+        """
+        self._room = room or Room(None)
         self.width = width
         self.max_slots = num_slots
         self.max_columns = -(-(limits.max_target_length + 2) // _ALIGNMENT) * _ALIGNMENT
@@ -185,23 +184,107 @@ class GridTables:
         self._forced_first_id = forced_first_id
         self._vocab_size = padded_vocabulary(config.output_size)
 
-    def reserve(self, *, num_slots: int, num_columns: int, source_length: int) -> bool:
-        """Have at least so many slots, columns and source positions; True if tables have moved.
-
-        Each table is copied by itself. If memory runs out on the way, the tables are of no use any
-        more, and nor is the session.
-        """
-        before = (self.num_slots, self.num_columns, self.source_length)
-        self.num_slots = _capacity(num_slots, self.num_slots, maximum=self.max_slots)
-        self.num_columns = _capacity(num_columns, self.num_columns, maximum=self.max_columns)
-        self.source_length = _capacity(
-            source_length, self.source_length, maximum=self.max_source_length
+    @property
+    def sizes(self) -> Sizes:
+        """What there is."""
+        return Sizes(
+            num_slots=self.num_slots,
+            num_columns=self.num_columns,
+            source_length=self.source_length,
         )
-        if before == (self.num_slots, self.num_columns, self.source_length):
+
+    @property
+    def _most(self) -> Sizes:
+        return Sizes(
+            num_slots=self.max_slots,
+            num_columns=self.max_columns,
+            source_length=self.max_source_length,
+        )
+
+    def has_room(self, needed: Sizes) -> bool:
+        """Whether tables are so large, or could be."""
+        return self._has(needed) or self._has_for(self._exact(needed))
+
+    def reserve(self, needed: Sizes, *, foreseen: int = 0) -> bool:
+        """Have at least what is needed; True if tables have moved.
+
+        Each table is copied by itself.
+
+        Args:
+            needed: Slots, columns and source positions. They are doubled, so that tables seldom
+                move, if what is foreseen fits even then; else all that is foreseen is taken now.
+            foreseen: Columns that what runs may need later.
+
+        Raises:
+            MemoryError: There is no room for it; the tables are as they were then.
+        """
+        if self._has(needed):
             return False
+        before = self.sizes
+        sizes = doubled(needed, before, most=self._most)
+        later = Sizes(num_slots=0, num_columns=foreseen, source_length=0)
+        last = self._exact(later).joined(sizes)
+        if not self._room.has(self.width, lambda: self.bytes_to_grow(sizes, last)):
+            sizes = self._exact(needed.joined(later))
+            if not self._has_for(sizes):
+                raise MemoryError(f"no memory for tables of {sizes}; there are {before}")
+        self.num_slots, self.num_columns = sizes.num_slots, sizes.num_columns
+        self.source_length = sizes.source_length
         self._grow_caches()
         self._grow_searches()
         return True
+
+    def foresee(self, num_columns: int) -> None:
+        """Keep room for columns that what runs may need later, from whatever else would grow."""
+        last = self._exact(Sizes(num_slots=0, num_columns=num_columns, source_length=0))
+        self._room.promise(self.width, self.bytes_to_grow(last))
+
+    def _has(self, needed: Sizes) -> bool:
+        return self.sizes.covers(needed.within(self._most))
+
+    def _has_for(self, sizes: Sizes) -> bool:
+        return self._room.has_for(self.width, sizes, lambda: self.bytes_to_grow(sizes))
+
+    def _exact(self, needed: Sizes) -> Sizes:
+        """What there is, and what is needed beyond it."""
+        return needed.aligned(_ALIGNMENT).within(self._most).joined(self.sizes)
+
+    def bytes_to_grow(self, *stages: Sizes) -> int:
+        """Bytes that must be free for tables to become so large, one size after the other.
+
+        What a step takes for the logits of more sentences is added.
+        """
+        copies: list[tuple[int, int]] = []
+        present = self.sizes
+        for sizes in stages:
+            before, after = self._table_bytes(present), self._table_bytes(sizes)
+            copies += zip(before, after, strict=True)
+            present = sizes
+        logits = self.width * self._vocab_size * 2 * self.scores.element_size()
+        return (present.num_slots - self.num_slots) * logits + growth_bytes(copies)
+
+    def _table_bytes(self, sizes: Sizes) -> list[int]:
+        """Bytes of each table that is worth counting, were they so large."""
+        slots = (sizes.num_slots, self.num_slots)
+        columns = (sizes.num_columns, self.num_columns)
+        sources = (sizes.source_length, self.source_length)
+
+        def grown(table: Tensor | None, *ratios: tuple[int, int]) -> int:
+            num_bytes = 0 if table is None else table.nbytes
+            for new, old in ratios:
+                num_bytes = num_bytes // old * new  # a table's dimension is a factor of its bytes
+            return num_bytes
+
+        return [
+            *(grown(table, slots, columns) for table in self.growing),
+            *(grown(table, slots) for table in self.replaced),
+            grown(self.cross_keys, slots, sources),
+            grown(self.cross_values, slots, sources),
+            grown(self.ancestors, slots, columns),
+            grown(self.forced, slots, columns),
+            grown(self.suppressed, slots),
+            grown(self.fed, slots, columns),
+        ]
 
     def _grow_caches(self) -> None:
         slots, columns = (1, self.num_slots), (3, self.num_columns)

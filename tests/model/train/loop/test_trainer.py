@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from model.errors import TrainingError
 from model.train.config.optimiser import OptimiserConfig
@@ -343,3 +344,56 @@ def test_the_next_batches_are_read_before_an_update_is_known_to_be_good(
     for _ in range(3):
         next(plain)
     assert learner.progress.position == plain.position
+
+
+def test_the_batches_of_an_update_are_pinned_for_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    pinned: list[int] = []
+
+    def pin(tensor: torch.Tensor) -> torch.Tensor:
+        copy = tensor.clone()
+        pinned.append(copy.data_ptr())
+        return copy
+
+    monkeypatch.setattr(torch.Tensor, "pin_memory", pin)
+    learner = trainer(network(), run=RunConfig(max_updates=1, update_freq=2))
+    learner._device = torch.device("cuda")
+    batches, _, _ = learner._read()
+    assert len(batches) == 2
+    fields = [(batch.source_ids, batch.target_ids, batch.labels) for batch in batches]
+    assert [tensor.data_ptr() for batch in fields for tensor in batch] == pinned
+
+
+class Readings(TorchDispatchMode):
+    """Counts what of tensors is asked for on the host, but for the optimiser's counters there."""
+
+    def __init__(self, counters: set[int]) -> None:
+        super().__init__()
+        self.num_numbers = 0
+        self._counters = counters
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]  # torch's
+        is_reading = func is torch.ops.aten._local_scalar_dense.default
+        if is_reading and args[0].data_ptr() not in self._counters:
+            self.num_numbers += 1
+        return func(*args, **(kwargs or {}))
+
+
+def test_an_update_waits_for_the_device_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One `tolist`, and no other value that Python looks at, with whatever number of batches."""
+    num_lists = 0
+    tolist = torch.Tensor.tolist
+
+    def counted(tensor: torch.Tensor) -> object:
+        nonlocal num_lists
+        num_lists += 1
+        return tolist(tensor)
+
+    learner = trainer(network())
+    batches = 2 * cut(reversal_pairs(32), 32)
+    learner.update(batches)
+    states = learner._optimiser.state.values()
+    counters = {state["step"].data_ptr() for state in states if "step" in state}
+    monkeypatch.setattr(torch.Tensor, "tolist", counted)
+    with Readings(counters) as readings:
+        learner.update(batches)
+    assert (num_lists, readings.num_numbers) == (1, 0)

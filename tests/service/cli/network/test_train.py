@@ -11,6 +11,7 @@ from typing import TextIO
 
 import pytest
 
+from model.system import devices
 from model.train.loop.distributed import FirstWorkerError
 from service.cli.main import main
 from support.running_server import POLL_SECONDS
@@ -145,6 +146,15 @@ def test_an_error_of_the_text_names_the_line_that_asks_for_it(
     assert main(["train", str(experiment), *flags]) == 1
     (error,) = map(json.loads, capsys.readouterr().err.splitlines())
     assert error["text"].startswith(f"{experiment}:9: data.dev[0]: {folder}/data/en-zh/dev/none")
+
+
+def test_attention_is_left_to_kernels_that_plan_nothing_before_anything_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+    monkeypatch.setattr(devices, "use_unplanned_attention", asked.append)
+    assert main(["train", str(tmp_path / "nowhere.yaml"), "--device", "cpu"]) != 0
+    assert list(map(str, asked)) == ["cpu"]
 
 
 def test_a_terminal_gets_lines_for_people(

@@ -8,7 +8,7 @@ from model.checkpoint.files.checksums import fingerprint
 from model.checkpoint.shortlist import add_shortlist
 from model.config import LengthLimits
 from model.decode.backends.cuda.buckets import rounded_up
-from model.decode.footprint import check_footprint
+from model.decode.footprint import check_footprint, least_limits
 from model.errors import DecodingError
 from model.native import kernels
 from model.text.languages.tags import LanguagePair
@@ -17,6 +17,7 @@ from service.engine.errors import CheckpointsError
 from service.engine.messages import Configure
 from service.engine.worker import loading
 from service.engine.worker.loading import load_lanes
+from service.engine.worker.pacing import MIN_TOKEN_BUDGET
 from service.engine.worker.runner import Runner
 from support.damaged_checkpoints import WEIGHTS_FILE, list_anew, set_scales
 from support.shortlists import random_shortlist
@@ -180,6 +181,29 @@ def test_limits_that_need_more_memory_than_there_is_are_refused_with_the_file(
         assert len(load_lanes(fewer, clock=ticking())[0]) == 1
 
 
+def test_on_a_gpu_a_start_needs_only_the_least_and_says_what_fits(
+    checkpoint_path, monkeypatch, caplog
+):
+    """The device is a CPU that says it is a GPU with little memory."""
+    configure = configuration(
+        checkpoint_path, max_rows=4096, max_slots=1024, compute_type="float32"
+    )
+    manifest = read_manifest(checkpoint_path)
+    limits = loading._session_limits(manifest, configure)
+    least = check_footprint(manifest, least_limits(limits), None)
+    assert 8 * least < check_footprint(manifest, limits, None)
+    loading._check_footprints(configure, least, device="cuda")
+    for limit, device in ((least - 1, "cuda"), (8 * least, "cpu")):
+        with pytest.raises(CheckpointsError, match="there are at most"):
+            loading._check_footprints(configure, limit, device=device)
+    monkeypatch.setattr(loading, "free_bytes", lambda _: 8 * least)
+    caplog.set_level("INFO")
+    load_lanes(configure, clock=ticking())
+    [said] = [record.fields for record in caplog.records if record.message == "gpu_rows"]
+    assert (said["checkpoint"], said["max_rows"], said["free_bytes"]) == ("tiny", 4096, 8 * least)
+    assert 64 * 8 <= said["rows_of_longest"] <= said["rows_of_64_tokens"] < 4096
+
+
 def test_checkpoints_share_the_memory_that_there_is(checkpoint_path, monkeypatch):
     manifest = read_manifest(checkpoint_path)
     configure = configuration(checkpoint_path, checkpoint_path, max_rows=8, max_slots=4)
@@ -210,3 +234,26 @@ def test_steps_are_recorded_for_the_largest_number_of_sentences_first() -> None:
     for most in range(1, 70):
         buckets = {rounded_up(count, minimum=1, maximum=most) for count in range(1, most + 1)}
         assert set(loading.recorded_counts(most)) == buckets
+
+
+def test_loading_leaves_attention_of_its_device_to_kernels_that_plan_nothing(
+    checkpoint_path, monkeypatch
+):
+    asked = []
+    monkeypatch.setattr(loading, "use_unplanned_attention", asked.append)
+    load_lanes(configuration(checkpoint_path), clock=ticking())
+    assert asked == ["cpu"]
+
+
+@pytest.mark.parametrize(("device", "budget"), [("cpu", MIN_TOKEN_BUDGET), ("cuda", 4096)])
+def test_a_lane_is_paced_by_measured_times_but_on_a_gpu(checkpoint_path, device, budget):
+    """The lane is opened on a CPU in any case; only its pacing knows the device's name."""
+    configure = configuration(checkpoint_path, max_rows=8, max_slots=2)
+    checkpoint = loading._load(configure, 0, "cpu")
+    lane = loading._open_lane(
+        checkpoint_path, checkpoint, configure, device=device, clock=ticking()
+    )
+    pacing = lane._runner.pacing
+    pacing.encoded(64, seconds=10.0)
+    pacing.stepped(seconds=0.001)
+    assert pacing.token_budget(ceiling=4096) == budget

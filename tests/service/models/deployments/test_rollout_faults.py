@@ -2,11 +2,13 @@
 
 import asyncio
 import logging
+import os
 from pathlib import Path
 
 import httpx
 import pytest
 
+from model.native import kernels
 from service.engine.messages import LoadedCheckpoint
 from service.models.deployments.registry import Routes
 from service.phase import Phase
@@ -180,6 +182,25 @@ def test_the_arithmetic_and_its_reason_are_told_in_health_log_and_metrics(
     told = [one for one in caplog.records if one.getMessage() == "checkpoint_served"]
     assert [one.__dict__["fields"]["checkpoint"] for one in told] == ["there", "back"]
     assert told[0].__dict__["fields"]["compute_reason"] == "asked_for"
+
+
+@pytest.mark.skipif(kernels.find_problem() is not None, reason="no kernels here")
+def test_the_instruction_set_that_the_engine_chose_is_in_the_log_and_in_the_metrics(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    chosen = kernels.chosen(os.environ)
+    assert chosen
+
+    async def scenario() -> None:
+        served = Served(folder, compute_type="int8")
+        async with served.client():
+            labels = {"compute_type": "int8", "instruction_set": chosen}
+            assert served.sample("info", checkpoint="there", **labels) == 1
+
+    caplog.set_level(logging.INFO)
+    asyncio.run(scenario())
+    told = [one for one in caplog.records if one.getMessage() == "checkpoint_served"]
+    assert [one.__dict__["fields"]["instruction_set"] for one in told] == [chosen] * 2
 
 
 def test_an_arithmetic_that_stands_in_is_a_warning_with_what_stands_in_the_way(

@@ -33,8 +33,20 @@ def test_every_program_compiles_for_sm_90_without_a_device_or_a_c_compiler(tmp_p
     )
     assert found.returncode == 0, found.stderr
     told = json.loads(found.stdout)
-    assert told["elves"] == [True] * 8
-    calls = [tuple(call.values()) for call in told["calls"]]
+    assert told.keys() == {f"{d}-{rows}" for d in ("float16", "bfloat16") for rows in (0, 4, 128)}
+    for name, one in told.items():
+        assert one["elves"]
+        assert all(one["elves"])
+        launched = {call["name"] for call in one["calls"]}
+        assert launched == {call["name"] for call in told["float16-0"]["calls"]}, name
+        same = told[name.replace("bfloat16", "float16")]["calls"]
+        assert one["calls"] == same  # precisions are launched alike
+    for rows in (4, 128):
+        [search] = [c for c in told[f"bfloat16-{rows}"]["calls"] if c["name"] == "search"]
+        assert search["grid"] == [rows // 4, 1, 1]
+    small = told["float16-0"]
+    assert small["elves"] == [True] * 8
+    calls = [tuple(call.values()) for call in small["calls"]]
     assert calls == [  # name, grid, threads, pointers, numbers
         ("embed", [4, 1, 1], 128, 8, 2),
         ("add_norm", [4, 1, 1], 128, 6, 0),

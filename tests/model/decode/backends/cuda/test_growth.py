@@ -1,0 +1,319 @@
+"""Tables within a memory that is too small: whoever has no room waits, and nobody is lost."""
+
+import random
+from collections.abc import Iterator
+from functools import partial
+
+import pytest
+import torch
+from msgspec import structs
+from torch import Tensor
+
+from model.config import SearchConfig
+from model.decode.backends.cuda import tables as tables_module
+from model.decode.backends.cuda.backend import GridBackend
+from model.decode.backends.cuda.growth import ENCODER_BYTES, Room, Sizes, doubled, growth_bytes
+from model.decode.backends.cuda.recording import Rerun
+from model.decode.backends.cuda.tables import GridTables
+from model.decode.session import DecodeRequest, DecodingSession, SessionLimits
+from model.errors import CapacityError
+from model.nn.transformer import Transformer
+from service.engine.messages import Failed, Finished, SubmitSegment
+from service.engine.worker.runner import Runner
+from service.engine.worker.totals import Totals
+from support.grid_tables import grown_tables
+from support.search_cases import (
+    TOKENS,
+    assert_equals_reference,
+    random_request,
+    run_in_a_crowd,
+    small_transformer,
+    with_sampling,
+)
+
+LIMITS = SessionLimits(max_rows=64, max_slots=16, max_source_length=48, max_target_length=64)
+PLENTY = 2**40
+
+
+def tensors(tables: GridTables) -> list[Tensor]:
+    rest = (tables.cross_keys, tables.cross_values, tables.ancestors, tables.forced)
+    return [*tables.growing, *tables.replaced, *rest]
+
+
+class Memory:
+    """A device with so much memory for tables, whose grids are those of the sessions it opened."""
+
+    def __init__(self, transformer: Transformer, num_bytes: int) -> None:
+        self.num_bytes = num_bytes
+        self.num_asked = 0
+        self._transformer = transformer
+        self._session: DecodingSession | None = None
+
+    @property
+    def tables(self) -> Iterator[GridTables]:
+        assert self._session is not None
+        backend = self._session._backend
+        assert isinstance(backend, GridBackend)
+        return (grid._tables for grid in backend._grids.values())
+
+    @property
+    def used(self) -> int:
+        return sum(tensor.nbytes for tables in self.tables for tensor in tensors(tables))
+
+    def free_bytes(self) -> int:
+        self.num_asked += 1
+        return self.num_bytes - self.used + ENCODER_BYTES
+
+    def session(self) -> DecodingSession:
+        self._session = None
+        opener = partial(GridBackend, recorder=Rerun(), free_bytes=self.free_bytes)
+        self._session = DecodingSession(
+            self._transformer, tokens=TOKENS, limits=LIMITS, opener=opener
+        )
+        return self._session
+
+
+@pytest.fixture
+def small_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables that begin with one slot and sixteen positions."""
+    monkeypatch.setattr(tables_module, "_FEWEST", {"slots": 1, "columns": 16, "sources": 16})
+
+
+@pytest.fixture(scope="module")
+def transformer() -> Transformer:
+    return small_transformer(eos_bias=-1.0, num_encoder_layers=1, num_decoder_layers=1)
+
+
+def requests(count: int, *, seed: int = 5, beam_size: int = 4) -> list[DecodeRequest]:
+    rng = random.Random(seed)
+    search = SearchConfig(beam_size=beam_size, max_length=24)
+    return [random_request(rng, search) for _ in range(count)]
+
+
+def need_of(transformer: Transformer, sizes: Sizes) -> int:
+    """Bytes free before tables of the smallest size become so large."""
+    memory = Memory(transformer, PLENTY)
+    memory.session().admit(requests(1))
+    (tables,) = memory.tables
+    return memory.used + tables.bytes_to_grow(sizes)
+
+
+def segments(asked: list[DecodeRequest]) -> list[SubmitSegment]:
+    return [SubmitSegment(segment_id=n, request=request) for n, request in enumerate(asked)]
+
+
+def answers_of(runner: Runner) -> dict[int, Finished | Failed]:
+    answers: dict[int, Finished | Failed] = {}
+    while not runner.is_idle:
+        for answer in runner.step():
+            assert answer.segment_id not in answers
+            answers[answer.segment_id] = answer
+        runner.check_integrity()
+    return answers
+
+
+def test_the_bytes_of_growth_are_those_that_are_there_while_each_table_is_copied() -> None:
+    sizes = [(10, 20), (50, 100), (7, 7), (1, 4)]
+    present = sum(before for before, _ in sizes)
+    most = now = present
+    for before, after in sizes:
+        if after != before:
+            now += after  # the new one beside the old one
+            most = max(most, now)
+            now -= before
+    assert growth_bytes(sizes) == most - present == 110
+    assert growth_bytes([(7, 7)]) == 0
+
+
+@pytest.mark.parametrize("needed", [(5, 80, 80), (2, 90, 96), (7, 200, 160)])
+def test_growth_takes_what_was_foreseen_to_the_byte(needed: tuple[int, int, int]) -> None:
+    tables = grown_tables(torch.zeros, torch.float32, device=torch.device("cpu"))
+    slots, columns, sources = needed
+    asked = Sizes(num_slots=slots, num_columns=columns, source_length=sources)
+    sizes = doubled(asked.within(tables._most), tables.sizes, most=tables._most)
+    before = [tensor.nbytes for tensor in tensors(tables)]
+    logits = (sizes.num_slots - tables.num_slots) * tables.width * tables._vocab_size * 8
+    foreseen = tables.bytes_to_grow(sizes) - logits
+    tables.reserve(asked)
+    assert tables.sizes == sizes
+    after = [tensor.nbytes for tensor in tensors(tables)]
+    assert foreseen == growth_bytes(list(zip(before, after, strict=True)))
+
+
+def test_what_did_not_fit_is_not_asked_for_again_until_something_is_dropped() -> None:
+    asked: list[int] = []
+    room = Room(lambda: asked.append(0) or ENCODER_BYTES + 8)
+    small, large, wide = (
+        Sizes(num_slots=n, num_columns=8, source_length=m) for n, m in ((8, 1), (9, 1), (9, 2))
+    )
+
+    def has(sizes: Sizes) -> bool:
+        return room.has_for(4, sizes, lambda: sizes.num_slots)
+
+    assert has(small)
+    assert [has(large), has(large), has(wide)] == [False] * 3
+    assert has(small)
+    assert len(asked) == 3
+    room.forget(2)
+    assert not has(wide)
+    assert len(asked) == 4
+
+
+@pytest.mark.usefixtures("small_start")
+@pytest.mark.parametrize("num_slots", [1, 2, 3, 5])
+def test_in_a_memory_for_few_sentences_all_others_wait_and_get_the_same(
+    transformer: Transformer, num_slots: int
+) -> None:
+    sizes = Sizes(num_slots=num_slots, num_columns=32, source_length=32)
+    memory = Memory(transformer, need_of(transformer, sizes))
+    session = memory.session()
+    asked = requests(12)
+    running = dict(zip(session.admit(asked), asked, strict=True))
+    assert session.free_slots == session.free_rows == 0
+    assert session._backend.num_waiting() >= len(asked) - num_slots - 1
+    waited = []
+    while not session.is_idle:
+        for finished in session.step():
+            request = running.pop(finished.slot_id)
+            assert_equals_reference(transformer, request, finished.hypotheses)
+        waited.append(session._backend.num_waiting())
+        session.check_integrity()
+        assert memory.used <= memory.num_bytes
+    assert not running
+    assert waited == sorted(waited, reverse=True)
+    assert session.free_slots == LIMITS.max_slots
+    assert session.free_rows == LIMITS.max_rows
+
+
+@pytest.mark.usefixtures("small_start")
+def test_a_crowd_of_all_widths_in_little_memory_is_never_changed(transformer: Transformer) -> None:
+    sizes = Sizes(num_slots=3, num_columns=32, source_length=32)
+    memory = Memory(transformer, need_of(transformer, sizes))
+    opener = partial(GridBackend, recorder=Rerun(), free_bytes=memory.free_bytes)
+
+    def opened(*arguments: object, **named: object) -> GridBackend:
+        backend = opener(*arguments, **named)  # type: ignore[arg-type]  # passed on as they are
+        memory._session = type("Held", (), {"_backend": backend})()  # type: ignore[assignment]
+        return backend
+
+    for request, hypotheses in run_in_a_crowd(
+        transformer, random.Random(43), 30, opener=opened, vary=with_sampling
+    ):
+        assert_equals_reference(transformer, request, hypotheses)
+
+
+@pytest.mark.usefixtures("small_start")
+def test_memory_is_asked_for_only_where_tables_grow(transformer: Transformer) -> None:
+    memory = Memory(transformer, PLENTY)
+    session = memory.session()
+    asked = []
+    for _ in range(3):
+        session.admit(requests(6))
+        while not session.is_idle:
+            session.step()
+        asked.append(memory.num_asked)
+    assert asked[0] > 0
+    assert asked == [asked[0]] * 3
+
+
+@pytest.mark.usefixtures("small_start")
+def test_an_idle_grid_of_another_width_makes_room(transformer: Transformer) -> None:
+    sizes = Sizes(num_slots=8, num_columns=32, source_length=32)
+    memory = Memory(transformer, need_of(transformer, sizes))
+    session = memory.session()
+    widths = []
+    for beam_size in (4, 4, 2, 4):
+        asked = requests(6, beam_size=beam_size)
+        running = dict(zip(session.admit(asked), asked, strict=True))
+        widths.append(sorted(tables.width for tables in memory.tables))
+        while not session.is_idle:
+            for finished in session.step():
+                request = running.pop(finished.slot_id)
+                assert_equals_reference(transformer, request, finished.hypotheses)
+    assert widths[:2] == [[4], [4]]
+    assert len(widths[-1]) == 1  # the other one went
+
+
+@pytest.mark.usefixtures("small_start")
+def test_a_sentence_that_could_never_fit_fails_alone_and_says_what_it_needs(
+    transformer: Transformer,
+) -> None:
+    sizes = Sizes(num_slots=1, num_columns=32, source_length=32)
+    memory = Memory(transformer, need_of(transformer, sizes))
+    long = structs.replace(
+        requests(1)[0], search=SearchConfig(beam_size=4, max_length=60), source_ids=(*[5] * 40, 1)
+    )
+    with pytest.raises(CapacityError, match="no memory for one sentence"):
+        memory.session().admit([long])
+    asked = [*requests(5), long, *requests(3, seed=6)]
+    runner = Runner(memory.session, totals=Totals(), clock=lambda: 0.0)
+    runner.accept(segments(asked))
+    found = dict(enumerate([None] * len(asked)))
+    failures = runner.admit(list(found))
+    answers = answers_of(runner) | {failure.segment_id: failure for failure in failures}
+    assert answers.keys() == found.keys()
+    for number, answer in answers.items():
+        if number == 5:
+            assert isinstance(answer, Failed)
+            assert "needs tables of 1 slots, 61 positions and 48 source" in answer.message
+        else:
+            assert isinstance(answer, Finished)
+            assert_equals_reference(transformer, asked[number], answer.hypotheses)
+
+
+@pytest.mark.usefixtures("small_start")
+def test_memory_that_others_take_meanwhile_costs_a_new_start_and_no_sentence(
+    transformer: Transformer,
+) -> None:
+    """Pasts grow into a second table of columns, which was free when the sentences joined."""
+    memory = Memory(transformer, PLENTY)
+    runner = Runner(memory.session, totals=Totals(), clock=lambda: 0.0)
+    asked = [
+        structs.replace(r, search=SearchConfig(beam_size=4, max_length=40)) for r in requests(8)
+    ]
+    runner.accept(segments(asked))
+    assert runner.admit(list(range(len(asked)))) == []
+    (tables,) = memory.tables
+    assert (tables.num_slots, tables.num_columns) == (8, 16)
+    memory.num_bytes = need_of(
+        transformer, Sizes(num_slots=4, num_columns=48, source_length=32)
+    )  # taken by somebody else
+    answers = answers_of(runner)
+    assert len(answers) == len(asked)
+    for number, answer in answers.items():
+        assert isinstance(answer, Finished)
+        assert_equals_reference(transformer, asked[number], answer.hypotheses)
+    assert runner.max_rows < LIMITS.max_rows  # as after any shortage
+
+
+@pytest.mark.usefixtures("small_start")
+@pytest.mark.parametrize("release", [0, -1])
+def test_a_sentence_that_runs_or_waits_can_be_dropped(
+    transformer: Transformer, release: int
+) -> None:
+    sizes = Sizes(num_slots=2, num_columns=32, source_length=32)
+    session = Memory(transformer, need_of(transformer, sizes)).session()
+    asked = requests(7)
+    running = dict(zip(session.admit(asked), asked, strict=True))
+    dropped = list(running)[release]
+    session.release(dropped)
+    del running[dropped]
+    while not session.is_idle:
+        for finished in session.step():
+            request = running.pop(finished.slot_id)
+            assert_equals_reference(transformer, request, finished.hypotheses)
+    assert not running
+
+
+def test_what_one_grid_may_come_to_need_the_others_do_not_get() -> None:
+    room = Room(lambda: ENCODER_BYTES + 8)
+    room.promise(4, 3)
+    assert room.has(4, lambda: 8)
+    assert room.has(2, lambda: 5)
+    assert not room.has(2, lambda: 6)
+    room.forget(4)
+    assert room.has(2, lambda: 8)
+
+
+def test_nothing_bounds_growth_where_memory_is_not_asked() -> None:
+    assert Room(None).has(4, pytest.fail)
