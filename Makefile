@@ -11,7 +11,7 @@ given = $(if $(filter command,$(origin $(1))),$(2) $($(1)))
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve test check lint types imports test-gpu test-documents test-monitoring test-parity test-browser test-registry test-ray test-s3 test-contract test-asan test-tsan test-same-bits test-replicas bench-served bench-peers bench-report bench-gpu fuzz soak audit sbom image-sbom base-image wheel image test-image manifests clean
+.PHONY: help install serve test check lint types imports test-gpu test-documents test-monitoring test-parity test-browser test-registry test-ray test-s3 test-contract test-asan test-tsan test-levels test-same-bits test-replicas bench-served bench-peers bench-report bench-gpu fuzz soak audit sbom image-sbom base-image wheel image test-image manifests clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -98,8 +98,11 @@ test-asan: install ## Run the kernels' tests under AddressSanitizer, then build 
 test-tsan: install ## Run the kernels' tests under ThreadSanitizer, then build them again without
 	BIN=$(BIN) .ci/test-tsan
 
-test-same-bits: ## Compare kernels for NEON (by qemu), AVX-VNNI and AMX (emulated) with those for AVX2
-	.ci/same-bits
+test-levels: install ## Run the kernels' tests by every further instruction set of this machine
+	BIN=$(BIN) .ci/levels
+
+test-same-bits: install ## Compare kernels for NEON (by qemu), AVX-VNNI and AMX (emulated) with those for AVX2; start them on old processors
+	BIN=$(BIN) .ci/same-bits
 
 bench-served: install ## Measure the running service at 1, 8 and 32 clients
 	$(BIN)/python -m benchmarks.served

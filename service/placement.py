@@ -7,13 +7,14 @@ and what "auto" means. Which processors belong together is `model.system.shares`
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from model.errors import ConfigError
 from model.system.cores import PROC, usable_cores
 from model.system.gpu_count import num_gpus
 from model.system.shares import Core, divide, read_cores
-from service.cores import engine_threads
+from service.cores import cores_beside_engines, engine_threads
 
 AUTO: Literal["auto"] = "auto"
 
@@ -73,9 +74,18 @@ class Machine:
         )
 
 
-def one_engine(num_threads: int | None) -> Placement:
-    """Where an engine runs that is alone: on what the system gives it, and on any device."""
-    return Placement(num_threads=num_threads or engine_threads())
+def one_engine(
+    num_threads: int | None, *, num_fronts: int = 1, machine: Machine | None = None
+) -> Placement:
+    """Where an engine runs that is alone: on what the system gives it, and on any device.
+
+    Args:
+        num_threads: Its threads; None for as many as there are processors that nobody else needs.
+        num_fronts: Front processes.
+        machine: Where it runs; None for this one.
+    """
+    num_usable = machine.num_usable if machine else usable_cores(PROC)
+    return Placement(num_threads=num_threads or engine_threads(num_usable, num_fronts=num_fronts))
 
 
 def place_replicas(
@@ -88,38 +98,36 @@ def place_replicas(
 ) -> tuple[Placement, ...]:
     """Where every replica runs: each on a device of its own, or on its share of the processors.
 
+    A replica never has less than one core. Of what is left the fronts and their owner have a core
+    each, as far as it goes, and only then a replica has a second one.
+
     Args:
         replicas: How many there are; "auto" for one a device, or `AUTO_CORES` cores each where
             there is none.
         device: What networks run on.
         num_threads: Threads of each; None for as many as its share has cores.
-        num_fronts: Front processes, which have a core each where "auto" says how many replicas.
+        num_fronts: Front processes.
         machine: Where they run; None for this one.
 
     Raises:
         ConfigError: There are fewer devices or processors.
     """
+    alone = partial(one_engine, num_threads, num_fronts=num_fronts)
     if replicas == 1:
-        return (one_engine(num_threads),)
+        return (alone(machine=machine),)
     machine = machine or Machine.of_this_process()
+    num_beside = cores_beside_engines(num_fronts)
     num_devices = 0 if device == "cpu" else machine.num_gpus()
     if num_devices or device == "cuda":
-        return _on_devices(replicas, num_devices, num_threads, machine)
-    num_replicas = _auto(machine, num_fronts) if replicas == AUTO else replicas
-    if num_replicas > machine.num_usable:
-        raise ConfigError(
-            f"replicas is {num_replicas}; {machine.num_usable} processors may be used here, and"
-            " each replica needs one"
-        )
+        num_replicas = max(num_devices, 1) if replicas == AUTO else replicas
+        if num_replicas == 1:  # whatever is wrong with the device, the engine says it
+            return (alone(machine=machine),)
+        threads = num_threads or max(1, (machine.num_usable - num_beside) // num_replicas)
+        return _on_devices(num_replicas, num_devices, threads, machine.environment)
+    num_replicas = _auto(machine, num_beside) if replicas == AUTO else replicas
     if num_replicas == 1:
-        return (one_engine(num_threads),)
-    return tuple(
-        Placement(
-            num_threads=num_threads or share.num_threads,
-            processors=None if (num_threads or 0) > share.num_threads else share.processors,
-        )
-        for share in divide(machine.cores, num_replicas, num_usable=machine.num_usable)
-    )
+        return (alone(machine=machine),)
+    return _on_processors(num_replicas, num_threads, num_beside, machine)
 
 
 def default_fill_rows(placements: Sequence[Placement]) -> int:
@@ -129,25 +137,40 @@ def default_fill_rows(placements: Sequence[Placement]) -> int:
 
 
 def _on_devices(
-    replicas: int | Literal["auto"], num_devices: int, num_threads: int | None, machine: Machine
+    num_replicas: int, num_devices: int, num_threads: int, environment: Mapping[str, str]
 ) -> tuple[Placement, ...]:
-    num_replicas = max(num_devices, 1) if replicas == AUTO else replicas
-    if num_replicas == 1:  # whatever is wrong with the device, the engine says it
-        return (one_engine(num_threads),)
     if num_replicas > num_devices:
         raise ConfigError(
             f"replicas is {num_replicas}; {num_devices} GPUs may be used here, and each replica"
             " needs one"
         )
-    named = [name.strip() for name in machine.environment.get(_VISIBLE, "").split(",")]
+    named = [name.strip() for name in environment.get(_VISIBLE, "").split(",")]
     names = named if len(named) >= num_replicas else [str(place) for place in range(num_devices)]
-    threads = num_threads or max(1, (machine.num_usable - 1) // num_replicas)
     return tuple(
-        Placement(num_threads=threads, visible_device=names[place]) for place in range(num_replicas)
+        Placement(num_threads=num_threads, visible_device=names[place])
+        for place in range(num_replicas)
     )
 
 
-def _auto(machine: Machine, num_fronts: int) -> int:
-    """As many as there are cores for beside the fronts'."""
+def _on_processors(
+    num_replicas: int, num_threads: int | None, num_beside: int, machine: Machine
+) -> tuple[Placement, ...]:
+    if num_replicas > machine.num_usable:
+        raise ConfigError(
+            f"replicas is {num_replicas}; {machine.num_usable} processors may be used here, and"
+            " each replica needs one"
+        )
+    shares = divide(machine.cores, num_replicas, num_usable=machine.num_usable, num_left=num_beside)
+    return tuple(
+        Placement(
+            num_threads=num_threads or share.num_threads,
+            processors=None if (num_threads or 0) > share.num_threads else share.processors,
+        )
+        for share in shares
+    )
+
+
+def _auto(machine: Machine, num_beside: int) -> int:
+    """As many as there are cores for beside those of the fronts and their owner."""
     num_cores = min(machine.num_usable, len(machine.cores))
-    return max(1, (num_cores - num_fronts) // AUTO_CORES)
+    return max(1, (num_cores - num_beside) // AUTO_CORES)

@@ -125,12 +125,13 @@ class Settings(BaseSettings):
         packed_bytes: Bytes (8G, 512M) of files in which packed int8 weights are kept and shared by
             all engines of this machine; 0 keeps none.
         replicas: Engines that translate side by side, each with all checkpoints that are loaded at
-            the start; "auto" is one a GPU, or one a core beside the front's.
+            the start; "auto" is one a GPU, or one a core beside those of the fronts.
         fronts: Processes that answer requests for translation on the one port, and share the
             engines; what they have in common is counted by the process that starts them.
         fill_rows: Beam rows up to which one replica is filled before the next gets any; None is
             `service.placement.default_fill_rows`.
-        num_threads: CPU threads of the engine; None leaves one core to the front.
+        num_threads: CPU threads of the engine; None leaves a core to each front and to the
+            owner of several.
         max_rows: Beam rows that run at once.
         max_slots: Segments that run at once.
         admit_token_budget: Source tokens encoded between two decoding steps, at most; measured

@@ -53,22 +53,25 @@ def read_cores(cpus: Path = CPUS) -> list[Core]:
     return sorted(Core(node=node, processors=tuple(found)) for (node, _), found in by_core.items())
 
 
-def divide(cores: Sequence[Core], num_shares: int, *, num_usable: int) -> list[Share]:
+def divide(
+    cores: Sequence[Core], num_shares: int, *, num_usable: int, num_left: int = 1
+) -> list[Share]:
     """Shares of the cores, as even as nodes allow.
 
-    One core belongs to no share where there are more cores than shares: it is for the process that
-    divides. With fewer cores than shares, the threads of a core are in several of them.
+    Each share has a core first; of the others `num_left` belong to no share, for the processes
+    beside, and what is still there makes the shares larger. With fewer cores than shares, the
+    threads of a core are in several of them.
 
     Args:
         cores: In the order of nodes.
         num_shares: From 1 to `num_usable`.
         num_usable: Processors' worth of time that there is; with less than there are processors, a
             share is no more than a number of threads: others may have been told the same.
+        num_left: Cores that belong to no share, as far as there are more cores than shares.
     """
     processors = [number for core in cores for number in core.processors]
     if num_usable < len(processors):
-        num_threads = min(num_usable, len(cores))
-        num_threads = max(num_shares, num_threads - (num_threads > num_shares))
+        num_threads = max(num_shares, min(num_usable, len(cores)) - num_left)
         return [Share(num_threads=number) for number in _even(num_threads, num_shares)]
     units = list(cores)
     if len(units) < num_shares:
@@ -77,15 +80,23 @@ def divide(cores: Sequence[Core], num_shares: int, *, num_usable: int) -> list[S
             for core in cores
             for number in core.processors
         ]
-    if len(units) > num_shares:
-        units.pop()
     return [
         Share(
             num_threads=len(part),
             processors=tuple(sorted(number for unit in part for number in unit.processors)),
         )
-        for part in _parts(units, num_shares)
+        for part in _parts(_without(units, min(num_left, len(units) - num_shares)), num_shares)
     ]
+
+
+def _without(units: Sequence[Core], num_left: int) -> list[Core]:
+    """All but so many, each taken from the end of the node that has most by then."""
+    by_node: dict[int, list[Core]] = defaultdict(list)
+    for unit in units:
+        by_node[unit.node].append(unit)
+    for _ in range(num_left):
+        max(reversed(by_node.values()), key=len).pop()
+    return [unit for inside in by_node.values() for unit in inside]
 
 
 def _parts(units: Sequence[Core], num_parts: int) -> list[list[Core]]:

@@ -77,8 +77,9 @@ def test_logs_have_the_request_but_never_its_text_or_its_query(
     query = {"q": secret, "source": "en", "target": "zh"}
     client.post("/translate", params=query, headers={"X-Request-ID": "find-me"})
     client.post("/translate", json=query | {"target": secret})
-    client.get(f"/{secret}")
-    log = server.log.read_text()
+    client.get(f"/{secret}", headers={"X-Request-ID": "last-of-three"})
+    server.wait_logged('"find-me"')
+    log = server.wait_logged('"last-of-three"')
     assert secret not in log
     lines = [json.loads(line) for line in log.splitlines()]
     (line,) = [line for line in lines if line.get("request_id") == "find-me"]

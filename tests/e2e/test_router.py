@@ -189,8 +189,15 @@ def test_lists_are_those_of_all_groups(client: httpx.Client) -> None:
     assert {one["name"] for one in models} == {"german", "chinese", "japanese"}
     pairs = client.get("/v2/glossary-language-pairs", headers=DEEPL).json()["supported_languages"]
     assert {"source_lang": "ja", "target_lang": "en"} in pairs
+
+
+def test_usage_is_that_of_all_groups(client: httpx.Client) -> None:
+    before = client.get("/v2/usage", headers=DEEPL).json()["character_count"]
+    for source in ("DE", "JA"):
+        sent = {"text": ["Hallo"], "source_lang": source, "target_lang": "EN-GB"}
+        assert client.post("/v2/translate", json=sent, headers=DEEPL).status_code == 200
     usage = client.get("/v2/usage", headers=DEEPL).json()
-    assert usage["character_count"] > 0
+    assert usage["character_count"] == before + 2 * len("Hallo")
 
 
 def test_what_a_group_refuses_is_answered_as_it_says_it(fleet: Fleet, client: httpx.Client) -> None:
@@ -291,14 +298,36 @@ def test_the_page_its_files_and_preflights_are_those_of_a_group(client: httpx.Cl
     assert client.get("/frontend/settings").status_code == 200
 
 
-def test_request_ids_and_the_clients_address_reach_the_group(
-    fleet: Fleet, client: httpx.Client
-) -> None:
-    headers = {"x-request-id": "of-this-test", "x-forwarded-for": "203.0.113.7"}
+def test_request_ids_reach_the_group(fleet: Fleet, client: httpx.Client) -> None:
     sent = {"q": "Hallo", "source": "de", "target": "en"}
-    answer = client.post("/translate", json=sent, headers=headers)
+    answer = client.post("/translate", json=sent, headers={"x-request-id": "of-this-test"})
     assert answer.headers.get_list("x-request-id") == ["of-this-test"]
-    assert '"request_id": "of-this-test"' in fleet.servers["west"].log.read_text()
+    log = fleet.servers["west"].wait_logged('"request_id": "of-this-test"')
+    [line] = [json.loads(line) for line in log.splitlines() if "of-this-test" in line]
+    assert (line["event"], line["route"], line["status"]) == ("request", "/translate", 200)
+
+
+def test_a_group_limits_each_clients_address_and_not_the_routers(
+    tmp_path: Path, fleet: Fleet
+) -> None:
+    """A group of its own, which lets an address without a key ask twice a minute."""
+    limited = SERVERS | {"DRAGOMAN_REQUESTS_PER_MINUTE": "2"}
+    sent = {"q": "Hallo", "source": "ja", "target": "en"}
+
+    def ask(client: httpx.Client, address: str) -> int:
+        return client.post(
+            "/translate", json=sent, headers={"x-forwarded-for": address}
+        ).status_code
+
+    with (
+        running_server(fleet.folders["east"], tmp_path / "server.log", **limited) as server,
+        running_router({"all": server.url}, tmp_path / "router.log", **ROUTER) as router,
+        router.client() as client,
+    ):
+        _wait_up(router, "all")
+        for address in ("203.0.113.7", "203.0.113.8", "2001:db8::7"):
+            assert [ask(client, address) for _ in range(3)] == [200, 200, 429], address
+        assert client.post("/translate", json=sent, headers=BEARER).status_code == 200
 
 
 def test_a_hundred_requests_at_once_are_each_answered_once(fleet: Fleet) -> None:

@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from model.system.shares import Core
 from service.cli.main import build_parser
 from service.cli.models import pull
 from service.cli.server import reload
 from service.environment import ENVIRONMENT_PREFIX
 from service.listening import CLOSE_SECONDS
+from service.placement import Machine, place_replicas
 from service.settings import Settings
 from support.charts import EVERYTHING, chart, named, needs_helm, server_deployments
 from support.manifests import (
@@ -169,14 +171,33 @@ def _served(*settings: str) -> tuple[dict[str, str], Manifest]:
     return environment_of(documents, deployment), pod_of(deployment)
 
 
-def test_fronts_have_a_cpu_each_and_replicas_share_the_others() -> None:
+def test_fronts_and_their_owner_have_a_cpu_each_and_replicas_share_the_others() -> None:
     eight = "resources.requests.cpu=8"
-    for replicas, fronts, expected in ((1, 1, 7), (3, 2, 2), (6, 2, 1), (16, 1, 1)):
+    for replicas, fronts, expected in ((1, 1, 7), (3, 1, 2), (2, 2, 2), (5, 2, 1), (16, 1, 1)):
         chosen = (f"settings.DRAGOMAN_REPLICAS={replicas}", f"settings.DRAGOMAN_FRONTS={fronts}")
         environment, _ = _served(eight, *chosen)
         assert environment["DRAGOMAN_NUM_THREADS"] == str(expected)
     environment, _ = _served("settings.DRAGOMAN_REPLICAS=auto", "resources.limits.cpu=8")
     assert "DRAGOMAN_NUM_THREADS" not in environment, "the server reads the quota"
+
+
+@pytest.mark.parametrize("cpus", [2, 8, 17])
+@pytest.mark.parametrize("fronts", [1, 2, 4])
+def test_a_replica_has_the_threads_that_the_server_would_give_it_with_such_a_quota(
+    cpus: int, fronts: int
+) -> None:
+    cores = tuple(Core(node=0, processors=(number,)) for number in range(64))
+    quota = Machine(cores=cores, num_usable=cpus, num_gpus=lambda: 0, environment={})
+    for replicas in (1, 2, 3, 7):
+        if replicas > cpus:
+            continue
+        chosen = (f"settings.DRAGOMAN_REPLICAS={replicas}", f"settings.DRAGOMAN_FRONTS={fronts}")
+        environment, _ = _served(f"resources.requests.cpu={cpus}", *chosen)
+        placed = place_replicas(
+            replicas, device="cpu", num_threads=None, num_fronts=fronts, machine=quota
+        )
+        fewest = min(one.num_threads for one in placed)
+        assert environment["DRAGOMAN_NUM_THREADS"] == str(fewest)
 
 
 def test_packed_weights_have_a_volume_of_the_pod_twice_their_size() -> None:

@@ -6,12 +6,15 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from model.errors import ConfigError
+from model.system.cores import usable_cores
 from model.system.gpu_count import num_gpus
 from model.system.shares import Core
-from service.cores import engine_threads
-from service.placement import Machine, Placement, place_replicas
+from service.cores import cores_beside_engines, engine_threads
+from service.placement import Machine, Placement, one_engine, place_replicas
 
 
 def machine(
@@ -31,7 +34,9 @@ def test_one_replica_has_what_an_engine_always_had():
 
     alone = Machine(cores=(), num_usable=1, num_gpus=asked, environment={})
     placed = place_replicas(1, device="auto", num_threads=None, machine=alone)
-    assert placed == (Placement(num_threads=engine_threads()),)
+    assert placed == (Placement(num_threads=1),)
+    here = place_replicas(1, device="auto", num_threads=None)
+    assert here == (one_engine(None),) == (Placement(num_threads=engine_threads(usable_cores())),)
 
 
 def test_replicas_have_a_share_of_the_cores_each():
@@ -63,6 +68,73 @@ def test_auto_is_one_for_every_core_but_the_fronts(num_cores, usable, expected):
         "auto", device="cpu", num_threads=None, machine=machine(num_cores, usable=usable)
     )
     assert len(placed) == expected
+
+
+@pytest.mark.parametrize(("num_fronts", "beside"), [(1, 1), (2, 3), (4, 5)])
+def test_several_fronts_have_a_core_each_and_so_has_their_owner(num_fronts, beside):
+    assert cores_beside_engines(num_fronts) == beside
+
+
+@pytest.mark.parametrize("usable", [16, None])
+@pytest.mark.parametrize(
+    ("replicas", "num_fronts", "expected"),
+    [
+        ("auto", 1, [1] * 15),
+        ("auto", 4, [1] * 11),
+        (2, 4, [6, 5]),
+        (1, 4, [11]),
+        (12, 4, [1] * 12),  # more than there is room for: the fronts have what is left
+        ("auto", 20, [1]),
+        (3, 20, [1, 1, 1]),
+    ],
+)
+def test_fronts_and_their_owner_have_cores_before_a_replica_has_a_second_one(
+    replicas, num_fronts, expected, usable
+):
+    of = machine(16) if usable is None else machine(64, usable=usable)
+    placed = place_replicas(
+        replicas, device="cpu", num_threads=None, num_fronts=num_fronts, machine=of
+    )
+    assert [one.num_threads for one in placed] == expected
+
+
+def test_sixteen_cores_of_two_nodes_leave_five_to_four_fronts_and_their_owner():
+    cores = tuple(Core(node=number // 8, processors=(number,)) for number in range(16))
+    of = Machine(cores=cores, num_usable=16, num_gpus=lambda: 0, environment={})
+    placed = place_replicas("auto", device="cpu", num_threads=None, num_fronts=4, machine=of)
+    used = [number for one in placed for number in one.processors or ()]
+    assert used == [0, 1, 2, 3, 4, 5, 8, 9, 10, 11, 12]
+
+
+@given(
+    st.integers(1, 40),
+    st.integers(1, 8),
+    st.one_of(st.just("auto"), st.integers(1, 40)),
+    st.one_of(st.none(), st.integers(1, 40)),
+)
+def test_every_replica_has_a_core_and_the_rest_is_the_fronts_first(
+    num_cores, num_fronts, replicas, usable
+):
+    num_usable = min(num_cores, usable or num_cores)
+    if replicas != "auto" and replicas > num_usable:
+        return
+    placed = place_replicas(
+        replicas,
+        device="cpu",
+        num_threads=None,
+        num_fronts=num_fronts,
+        machine=machine(num_cores, usable=num_usable),
+    )
+    beside = num_usable - sum(one.num_threads for one in placed)
+    assert min(one.num_threads for one in placed) >= 1
+    assert beside == min(cores_beside_engines(num_fronts), num_usable - len(placed))
+
+
+def test_beside_gpus_too_threads_are_what_fronts_and_owner_leave():
+    placed = place_replicas(
+        2, device="cuda", num_threads=None, num_fronts=3, machine=machine(16, gpus=2)
+    )
+    assert [one.num_threads for one in placed] == [6, 6]
 
 
 @pytest.mark.parametrize(("replicas", "expected"), [(2, ["0", "1"]), ("auto", ["0", "1", "2"])])

@@ -83,6 +83,15 @@ class RunningServer:
         while self.metrics()[name] < value:
             time.sleep(POLL_SECONDS)
 
+    def wait_logged(self, words: str) -> str:
+        """Read the log until these are in it; its whole lines. pytest's timeout is the bound.
+
+        A request's own line is written after its answer was sent.
+        """
+        while words not in (log := self.log.read_text().rpartition("\n")[0]):
+            time.sleep(POLL_SECONDS)
+        return log
+
     def engine_ids(self) -> list[int]:
         """Process ids of its engines: one, or two while checkpoints are replaced."""
         number = self.process.pid

@@ -9,12 +9,14 @@
 {{/* What the chart knows, with the group's settings before it, as JSON. */}}
 {{- define "dragoman.settings" -}}
 {{- $settings := dict "DRAGOMAN_GRACE_SECONDS" 30 "DRAGOMAN_START_TIMEOUT_SECONDS" 120 "DRAGOMAN_LOG_LEVEL" "info" -}}
-{{- /* A CPU is each front's, the others are shared by the replicas. By itself the server reads the
-       quota, and there is none; where there is one, "auto" is the server's own choice. */ -}}
+{{- /* A CPU is each front's, one their owner's where there are several, and the others are shared by
+       the replicas, as the server itself does it (service/placement.py). By itself it reads the quota,
+       and there is none; where there is one, "auto" is the server's own choice. */ -}}
 {{- $replicas := get .values.settings "DRAGOMAN_REPLICAS" | default 1 | toString -}}
 {{- $fronts := get .values.settings "DRAGOMAN_FRONTS" | default 1 | int -}}
+{{- $beside := ternary 1 (add $fronts 1) (eq $fronts 1) | int -}}
 {{- if ne $replicas "auto" -}}
-{{- $_ := set $settings "DRAGOMAN_NUM_THREADS" (max 1 (div (sub (include "dragoman.cpus" . | int) $fronts) (int $replicas))) -}}
+{{- $_ := set $settings "DRAGOMAN_NUM_THREADS" (max 1 (div (sub (include "dragoman.cpus" . | int) $beside) (int $replicas))) -}}
 {{- end -}}
 {{- with .values.packed.size -}}
 {{- $_ := set $settings "DRAGOMAN_CACHE" "/var/cache/dragoman" -}}

@@ -325,7 +325,7 @@ class Rollout:
             on_finished=self._on_finished,
             on_given_up=partial(self.on_demand.unload, name),
             cache=self._cache,
-            placements=[one_engine(self._settings.num_threads)],
+            placements=[one_engine(self._settings.num_threads, num_fronts=self._settings.fronts)],
         )
 
     async def _retire(self, deployment: Deployment) -> None:

@@ -1,6 +1,6 @@
 // Prints checksums of what the kernels compute, for comparing instruction sets that no one machine
 // has: networks, sentences and searches follow from fixed numbers, so every line must be the same
-// wherever this is compiled. Compiled with the kernels of one level (`make test-arm`).
+// wherever this is compiled. Compiled with the kernels of one level (`make test-same-bits`).
 
 #include <cmath>
 #include <cstdio>

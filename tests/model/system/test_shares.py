@@ -52,6 +52,42 @@ def test_while_there_are_cores_for_all_no_core_is_in_two_shares(cores, data):
 
 
 @given(MACHINES, st.data())
+def test_what_is_left_is_whole_cores_as_many_as_there_are_beside_one_a_share(cores, data):
+    number = data.draw(st.integers(1, len(cores)))
+    num_left = data.draw(st.integers(0, len(cores) + 3))
+    core_of = {one: core for core in cores for one in core.processors}
+    shares = divide(cores, number, num_usable=len(core_of), num_left=num_left)
+    used = {core_of[one] for share in shares for one in share.processors or ()}
+    assert len(cores) - len(used) == min(num_left, len(cores) - number)
+    assert all(share.num_threads >= 1 for share in shares)
+    assert sum(share.num_threads for share in shares) == len(used)
+
+
+@given(MACHINES, st.data())
+def test_with_a_quota_threads_are_what_is_left_and_never_fewer_than_shares(cores, data):
+    num_processors = sum(len(core.processors) for core in cores)
+    if num_processors == 1:
+        return
+    num_usable = data.draw(st.integers(1, num_processors - 1))
+    number = data.draw(st.integers(1, num_usable))
+    num_left = data.draw(st.integers(0, num_usable + 3))
+    shares = divide(cores, number, num_usable=num_usable, num_left=num_left)
+    expected = max(number, min(num_usable, len(cores)) - num_left)
+    assert [share.processors for share in shares] == [None] * number
+    assert sum(share.num_threads for share in shares) == expected
+    assert min(share.num_threads for share in shares) >= 1
+
+
+@given(st.integers(1, 4), st.integers(1, 9), st.data())
+def test_what_is_left_is_taken_from_all_nodes_alike(num_nodes, cores_of_node, data):
+    cores = machine(*[cores_of_node] * num_nodes)
+    num_left = data.draw(st.integers(0, len(cores) - num_nodes))
+    shares = divide(cores, num_nodes, num_usable=len(cores), num_left=num_left)
+    sizes = [share.num_threads for share in shares]
+    assert max(sizes) - min(sizes) <= 1
+
+
+@given(MACHINES, st.data())
 def test_with_as_many_shares_as_nodes_none_lies_across_two(cores, data):
     nodes = {core.node for core in cores}
     if len(cores) < len(nodes):

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 import uvloop
 
+from model.system.cores import usable_cores
 from service.cores import engine_threads
 from service.engine.client.client import EngineClient
 from service.engine.client.segment_room import SegmentRoom
@@ -222,6 +223,10 @@ def test_a_front_that_is_killed_leaves_no_orphan_and_never_imported_torch(checkp
 
 def test_the_engine_gets_all_cores_but_one(monkeypatch, tmp_path):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
-    assert engine_threads(tmp_path) == 7
+    assert engine_threads(usable_cores(tmp_path)) == 7
+    assert engine_threads(usable_cores(tmp_path), num_fronts=2) == 5, (
+        "a core for each front and their owner"
+    )
+    assert engine_threads(usable_cores(tmp_path), num_fronts=9) == 1
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3})
-    assert engine_threads(tmp_path) == 1
+    assert engine_threads(usable_cores(tmp_path)) == 1
