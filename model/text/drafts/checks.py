@@ -12,12 +12,13 @@ from typing import Literal, get_args
 
 from model.text.drafts.amounts import differs_in_numbers
 from model.text.marks.finding import find_marks
+from model.text.marks.units import differs_in_units
 
 CheckName = Literal["marks", "numbers", "characters", "length", "loop", "copy", "end", "terms"]
-"""Marks of the source are in the translation, each as often, and no others; the digits of its
-numbers are; no character is U+FFFD; it is not absurdly long or short; it does not repeat itself; it
-is not the source again; it came to its end within the cap; the terms of a glossary have what stands
-for them."""
+"""Marks of the source are in the translation, each as often, and no others; its numbers say the
+same, with the same units; no character is U+FFFD; it is not absurdly long or short; it does not
+repeat itself; it is not the source again; it came to its end within the cap; the terms of a
+glossary have what stands for them."""
 ALL_CHECKS: tuple[CheckName, ...] = get_args(CheckName)
 PLAIN_CHECKS = ALL_CHECKS[:-1]
 """Those of a segment without terms."""
@@ -90,7 +91,7 @@ def failed_checks(compared: Compared) -> tuple[CheckName, ...]:
     failures: dict[CheckName, bool] = {
         "marks": compared.is_lost
         or differs_in_marks(source, target, compared.marks, compared.beginning),
-        "numbers": differs_in_numbers(source, target),
+        "numbers": differs_in_numbers(source, target) or differs_in_units(source, target),
         "characters": target.count("\ufffd") > source.count("\ufffd"),
         "length": is_absurdly_long_or_short(source, target),
         "loop": has_loop(compared.target_ids) and not has_loop(compared.source_ids),
