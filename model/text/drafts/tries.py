@@ -106,10 +106,10 @@ class Tries:
 
         A sentence that lost a mark or a number comes again with other stand-ins, and with one for
         every number with its unit, and of all that the search finds the best that is sound stands.
-        A term that is still missing is asked of the search itself, which is a try beside the others; then the
-        sentence is split around its marks. One that loops or ends too soon is cut; a loop that is
-        still there, or beside marks, is searched without n-grams that come again. A short sentence
-        without marks is left as it is.
+        A term that is still missing is asked of the search itself, which is a try beside the
+        others; then the sentence is split around its marks. One that loops or ends too soon is
+        cut; a loop that is still there, or beside marks, is searched without n-grams that come
+        again. A short sentence without marks is left as it is.
 
         Args:
             segment: It.
