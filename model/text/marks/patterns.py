@@ -1,8 +1,8 @@
 r"""Patterns of marks, of what lines begin with, and of numbers and codes.
 
 Owns what is a mark, kind by kind: placeholders (`{name}`, `%s`, `:name`) and statements of
-templates, addresses (URLs, e-mail, IP, telephone), paths and names of files, code and calls, times of
-subtitles and logs, tags, light markup, emoji. How they are searched for is
+templates, addresses (URLs, e-mail, IP, telephone), paths and names of files, code and calls, times
+of subtitles and logs, tags, light markup, emoji. How they are searched for is
 `model.text.marks.finding`.
 
 Every repetition is possessive or bounded and every look around has a fixed reach, so a pattern
