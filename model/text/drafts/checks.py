@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from model.text.drafts.amounts import differs_in_numbers
+from model.text.marks.casing import keeps_title_words
 from model.text.marks.finding import find_marks
 from model.text.marks.units import differs_in_units
 
@@ -95,7 +96,7 @@ def failed_checks(compared: Compared) -> tuple[CheckName, ...]:
         "characters": target.count("\ufffd") > source.count("\ufffd"),
         "length": is_absurdly_long_or_short(source, target),
         "loop": has_loop(compared.target_ids) and not has_loop(compared.source_ids),
-        "copy": is_copy(source, target),
+        "copy": is_copy(source, target) or keeps_title_words(source, target),
         "end": compared.is_truncated,
         "terms": compared.is_term_missed,
     }
