@@ -17,7 +17,7 @@ from model.text.marks.finding import find_codes, find_numbers
 
 _DIGITS = re.compile(r"\d+")
 # 12 500, 12，500: these divide thousands, but not what ends or begins another number.
-_SPACED = re.compile(r"(?a:(?<![\w.,:/'-]))\d{1,3}(?:[ ，]\d{3})++(?![\d:/-])")
+_SPACED = re.compile(r"(?a:(?<![\w.,:/'-]))\d{1,3}(?:[ ，]\d{3}){1,8}+(?![\d:/-])")
 _BARE_DECIMAL = re.compile(r"(?a:(?<![\w.,]))\.(?=\d)")
 _TIME = re.compile(r"\d{1,2}:\d\d(?::\d\d)?")
 _SPACES = "\u00a0\u202f"

@@ -14,6 +14,7 @@ from model.text.languages.tags import primary_language
 Casing = Literal["upper", "title"]
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
+_LATIN_WORD = re.compile("[A-Za-z\u00c0-\u024f]+")
 _MIN_LETTERS = 6  # a shorter word in capitals may be an abbreviation
 # Shorter ones that are words, and no abbreviations, on buttons and signs.
 _SIGNS = {
@@ -35,8 +36,10 @@ _SIGNS = {
     ),
 }
 # Words that no title leaves as they are in another language.
-_TITLE_WORDS = re.compile(
-    r"(?a:(?<!\w))(?:Of|And|The|For|To|With|From|By|Your|You|Is|Are|How|What|This|That)(?a:(?!\w))"
+_TITLE_WORDS = frozenset(
+    """
+    Of And The For To With From By Your You Is Are How What This That
+    """.split()  # noqa: SIM905
 )
 _SMALL = 4  # words of fewer letters may be small in titles, whatever the language
 _ENGLISH_SMALL = frozenset(
@@ -80,10 +83,11 @@ def keeps_title_words(source: str, target: str) -> bool:
 
     A network that takes them for names copies them. Those that begin a text say nothing.
     """
-    kept = {word[0] for word in _TITLE_WORDS.finditer(source) if word.start()}
+    kept = _TITLE_WORDS.intersection(source.split()[1:])
     if not kept or casing_of(source, "en") != "title":
         return False
-    return any(word[0] in kept for word in _TITLE_WORDS.finditer(target) if word.start())
+    words = [word for word in _LATIN_WORD.finditer(target) if word.start()]
+    return any(word[0] in kept for word in words)
 
 
 def lowered(text: str, language: str) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 import pytest
 
 from model.text.drafts.amounts import differs_in_numbers
+from model.text.marks.units import differs_in_units, find_measures
 
 SIGNS = [
     (",", "."),
@@ -118,3 +119,16 @@ def test_amounts_are_equal_if_and_only_if_their_digits_are_in_any_two_notations(
         is_alike = len(other[1]) != 3 and len(own[1]) != 3
         if is_alike:
             assert differs_in_numbers(one, two) is (own != other), (one, two)
+
+
+@pytest.mark.parametrize(
+    "part",
+    ["1", "123 ", "123，", "1,", "1.", "1:", "1-", ".5", "1 m", "5 % ", "$5", "1a2b-", "A1-"],
+)
+def test_long_texts_of_digits_are_read_once(part: str) -> None:
+    # Ten thousand repetitions end within the test's time only if the work grows with the text.
+    text = part * 10_000
+    assert not differs_in_numbers(text, text)
+    assert not differs_in_numbers(text + "-", text + "-")
+    assert not differs_in_units(text, text)
+    assert find_measures(text)[-1].end <= len(text)
