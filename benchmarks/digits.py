@@ -26,7 +26,9 @@ def has_number(item: str, source: str, target: str) -> bool:
     Of a date, a version or a range its parts may stand anywhere: languages have their own orders.
     """
     amount = _EDGES.sub("", item)
-    if _is_there(_BESIDE_AMOUNT, amount, source, target):
+    # 3 of 3:1 is a part in its own text, so it may be one in the other.
+    beside = _BESIDE_AMOUNT if _count(_BESIDE_AMOUNT, amount, source) else _BESIDE_PART
+    if _is_there(beside, amount, source, target):
         return True
     if any(form.fullmatch(amount) for form in (_GROUPED, _DECIMAL, _WHOLE)):
         return False

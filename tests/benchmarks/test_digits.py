@@ -30,6 +30,8 @@ from benchmarks.digits import has_number
         ("14", "14 days", "vierzehn Tage", False),
         ("3", "3 and 3", "3", False),
         ("3", "3 and 3.5", "3 und 3,5", True),
+        ("3", "a 3:1 win", "ein 3:1", True),
+        ("3", "a 3:1 win", "ein 2:1", False),
         ("21st", "the 21st", "das 21.", True),
         ("1'200", "1'200", "1,200", True),
     ],
