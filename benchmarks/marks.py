@@ -21,11 +21,11 @@ from pathlib import Path
 
 from sacrebleu import corpus_chrf
 
+from benchmarks.digits import has_number
 from benchmarks.over_checkpoints import measure_all
 from model.config import SearchConfig
 from model.loading import load_for_decoding
 from model.offline.translator import Translator
-from model.text.drafts.checks import differs_in_numbers
 from model.text.drafts.segments import PreparedText, Segment
 from model.text.drafts.tries import STAND_INS
 from model.text.languages.tags import LanguagePair, primary_language
@@ -40,9 +40,29 @@ KINDS: Mapping[str, Sequence[str]] = {
     "path or code": ("/usr/local/bin", "config.yaml", "`git push`", "--force", "C:\\Temp\\a.txt"),
     "tags around": ("<b>{}</b>", "<0>{}</0>", '<a href="x">{}</a>', "**{}**"),
     "emoji behind": ("{} 😀", "{} 👩‍🚀", "{} ❤️"),
-    "number": ("3,500 kg", "12.75 %", "2026-03-14", "17:45", "48", "1.25 GB", "90 km/h"),
+    "number": (
+        "3,500 kg",
+        "12.75 %",
+        "2026-03-14",
+        "17:45",
+        "48",
+        "1.25 GB",
+        "90 km/h",
+        "1,000",
+        "$2,000.00",
+        "1,000,000",
+        "10:00",
+    ),
     "times": ("00:01.000 --> 00:04.000", "[12:30:05]", "01:02:03,450"),
 }
+UNITS: Mapping[str, Sequence[str]] = {
+    "kg": ("公斤", "千克"),
+    "%": ("％", "per cent", "percent", "Prozent"),
+    "GB": ("千兆",),
+    "km/h": ("公里", "千米", "kph", "km/std"),
+    "$": ("美元", "Dollar", "dollar"),
+}
+"""What else a unit may be in a translation."""
 BESIDE: Mapping[str, str] = {
     "placeholder": "{mark}: {sentence}",
     "address": "{sentence} ({mark})",
@@ -63,6 +83,7 @@ _WORD = re.compile(r"(?<![\w.@/-])(?:[A-Z][a-z]{2,}|\d{4,})(?![\w.@/-])")
 # In Chinese any word of Latin letters was copied.
 _CHINESE = re.compile("[\u3400-\u9fff]")
 _LATIN_WORD = re.compile(r"(?a:(?<![\w.@/-])(?:[A-Za-z]{3,}|\d{2,})(?![\w.@/-]))")
+_NUMBER = re.compile(r"\d(?:[\d.,:-]*\d)?")
 _MAX_CHARACTERS = 140  # of the English side: so that any mark's bytes still fit
 
 
@@ -73,6 +94,7 @@ class Marked:
     Attributes:
         corpus: Whose sentence it is.
         kind: One of `KINDS`.
+        mark: The mark, with {} for what stands inside of it.
         source: It.
         reference: Its translation, with the same mark.
         is_beside: The mark stands before or behind all of it.
@@ -80,6 +102,7 @@ class Marked:
 
     corpus: str
     kind: str
+    mark: str
     source: str
     reference: str
     is_beside: bool
@@ -169,15 +192,30 @@ def _marked(
 
     source, reference, corpus = with_mark(pair[0]), with_mark(pair[1]), pair[2]
     return Marked(
-        corpus=corpus, kind=kind, source=source, reference=reference, is_beside=word is None
+        corpus=corpus,
+        kind=kind,
+        mark=template,
+        source=source,
+        reference=reference,
+        is_beside=word is None,
     )
 
 
-def is_kept(source: str, translation: str) -> bool:
-    """Whether every mark of the source is in the translation, as often, and so are its digits."""
-    marks = {source[mark.start : mark.end] for mark in find_marks(source)}
-    has_marks = all(source.count(mark) == translation.count(mark) for mark in marks)
-    return has_marks and not differs_in_numbers(source, translation)
+def is_kept(marked: Marked, translation: str) -> bool:
+    """Whether the mark that was put in is in the translation, as often as in the source.
+
+    It is known here which mark that is: the rules that find marks, and flag, have no say. Of a
+    number its amount and its unit are asked for, in the notations of any language.
+    """
+    number = _NUMBER.search(marked.mark)
+    if marked.kind != "number" or number is None:
+        parts = [part for part in marked.mark.split("{}") if part.strip()]
+        return all(
+            translation.count(part.strip()) == marked.source.count(part.strip()) for part in parts
+        )
+    unit = marked.mark.replace(number[0], "").strip()
+    has_unit = not unit or any(one in translation for one in (unit, *UNITS[unit]))
+    return has_unit and has_number(number[0], marked.source, translation)
 
 
 class Ways:
@@ -315,7 +353,7 @@ def _figures(
     kind: str = ANY,
     corpus: str = ANY,
 ) -> Figures:
-    kept = [is_kept(one.source, outcome.text) for one, outcome in own]
+    kept = [is_kept(one, outcome.text) for one, outcome in own]
     told = [is_it or outcome.is_flagged for is_it, (_, outcome) in zip(kept, own, strict=True)]
     references = [[one.reference for one, _ in own]]
     return Figures(

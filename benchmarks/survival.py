@@ -21,6 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
+from benchmarks.digits import has_number
 from benchmarks.load import Client
 from benchmarks.machine import describe_command, describe_machine
 from benchmarks.results_file import RESULTS, write_result
@@ -32,7 +33,6 @@ MIN_SHARE = 0.995
 _TARGETS = {"en": ("de", "zh-Hans"), "de": ("en",), "zh": ("en",)}
 _HEADING = re.compile(r"^=== ([^|\n]+) \| (\w+) \| ([^|\n]+)\n", re.MULTILINE)
 _ITEM = re.compile(r"⟦([^⟧]+)⟧|⟪([^⟫]+)⟫")
-_NUMBER = re.compile(r"\d+(?:[.,:/'’ \u00a0\u202f]\d+)*")
 _DIGITS = re.compile(r"\d+")
 _WORD_SIZE = 4  # characters of an item below which it may be part of something else
 
@@ -101,7 +101,7 @@ def fates(text: Text, translation: Mapping[str, Any], direction: str) -> Iterato
         is_flagged = any(item in source or source in item for source in flagged)
         yield _item(text, direction, item, is_kept=is_kept, is_flagged=is_flagged)
     for item in text.numbers:
-        is_kept = has_digits(item, text.plain, translation["text"])
+        is_kept = has_number(item, text.plain, translation["text"])
         is_flagged = all(digit in digits for digit in _DIGITS.findall(item))
         yield _item(text, direction, item, is_kept=is_kept, is_flagged=is_flagged)
 
@@ -115,28 +115,6 @@ def comes_through(item: str, source: str, target: str) -> bool:
     """Whether an item is as often in the target as in its source, or oftener if it is short."""
     there, here = source.count(item), target.count(item)
     return here == there if len(item) >= _WORD_SIZE else here >= there
-
-
-def has_digits(item: str, source: str, target: str) -> bool:
-    """Whether the digits of a number are in the target, in groups or in one."""
-    found, known = _groups(target), _groups(source)
-    groups = _DIGITS.findall(item)
-    if all(found[_plain(group)] >= known[_plain(group)] for group in groups):
-        return True
-    whole = _plain("".join(groups))
-    return _wholes(target)[whole] >= max(_wholes(source)[whole], 1)
-
-
-def _groups(text: str) -> Counter[str]:
-    return Counter(map(_plain, _DIGITS.findall(text)))
-
-
-def _wholes(text: str) -> Counter[str]:
-    return Counter(_plain("".join(_DIGITS.findall(number))) for number in _NUMBER.findall(text))
-
-
-def _plain(digits: str) -> str:
-    return digits.lstrip("0") or "0"
 
 
 async def measure(url: str, texts: Sequence[Text]) -> list[Item]:

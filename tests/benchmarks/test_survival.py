@@ -3,8 +3,6 @@
 from collections import Counter
 from typing import Any
 
-import pytest
-
 from benchmarks.survival import (
     TEXTS,
     Fate,
@@ -12,7 +10,6 @@ from benchmarks.survival import (
     Text,
     comes_through,
     fates,
-    has_digits,
     kinds,
     kinds_table,
     read_texts,
@@ -61,23 +58,6 @@ def test_a_long_item_comes_as_often_and_a_short_one_at_least() -> None:
     assert not comes_through("{name}", "a {name}", "{name} {name}")
     assert not comes_through("%s", "%s %s", "%s")
     assert comes_through("%s", "%s", "%s %s")
-
-
-@pytest.mark.parametrize(
-    ("item", "source", "target", "expected"),
-    [
-        ("1,249.50", "€1,249.50", "1.249,50 €", True),
-        ("10:30", "at 10:30", "10点30分", True),
-        ("48,213", "48,213", "48213", True),
-        ("05", "05", "5", True),
-        ("14", "14 days", "vierzehn Tage", False),
-        ("3", "3 and 3", "3", False),
-    ],
-)
-def test_digits_count_however_they_are_grouped(
-    item: str, source: str, target: str, expected: bool
-) -> None:
-    assert has_digits(item, source, target) is expected
 
 
 def test_what_is_lost_in_a_flagged_segment_is_not_lost_in_silence() -> None:

@@ -210,6 +210,13 @@ def test_a_wrong_value_is_a_400(client: httpx.Client, values: dict[str, object])
     _error(_translate(client, **values), 400)
 
 
+def test_an_unknown_format_is_named_as_libretranslate_does(client: httpx.Client) -> None:
+    content = _error(_translate(client, format="pdf"), 400)
+    assert (content["error"], content["value"]) == ("pdf format is not supported", "pdf")
+    content = _error(_translate(client, format="ü" * 50), 400)
+    assert content["error"] == "this format is not supported"
+
+
 def test_unknown_fields_are_ignored_because_clients_send_them(client: httpx.Client) -> None:
     _ok(_translate(client, secret="s", formality="more"))
 

@@ -4,20 +4,22 @@ Owns the checks and their bounds, which only what is absurd is beyond. What is d
 check is `model.text.drafts.tries`.
 """
 
-import re
 import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from model.text.marks.finding import find_codes, find_marks, find_numbers
+from model.text.drafts.amounts import differs_in_numbers
+from model.text.marks.casing import keeps_title_words
+from model.text.marks.finding import find_marks
+from model.text.marks.units import differs_in_units
 
 CheckName = Literal["marks", "numbers", "characters", "length", "loop", "copy", "end", "terms"]
-"""Marks of the source are in the translation, each as often, and no others; the digits of its
-numbers are; no character is U+FFFD; it is not absurdly long or short; it does not repeat itself; it
-is not the source again; it came to its end within the cap; the terms of a glossary have what stands
-for them."""
+"""Marks of the source are in the translation, each as often, and no others; its numbers say the
+same, with the same units; no character is U+FFFD; it is not absurdly long or short; it does not
+repeat itself; it is not the source again; it came to its end within the cap; the terms of a
+glossary have what stands for them."""
 ALL_CHECKS: tuple[CheckName, ...] = get_args(CheckName)
 PLAIN_CHECKS = ALL_CHECKS[:-1]
 """Those of a segment without terms."""
@@ -26,7 +28,6 @@ _MAX_PERIOD = 12  # tokens of a loop's body
 _MIN_REPEATED = 6  # tokens that repeat what stands a period before them
 _WIDE = 3  # characters of an alphabet that a Chinese character is about as much as
 _MIN_COPIED_WORDS = 3
-_DIGITS = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,11 +92,11 @@ def failed_checks(compared: Compared) -> tuple[CheckName, ...]:
     failures: dict[CheckName, bool] = {
         "marks": compared.is_lost
         or differs_in_marks(source, target, compared.marks, compared.beginning),
-        "numbers": differs_in_numbers(source, target),
+        "numbers": differs_in_numbers(source, target) or differs_in_units(source, target),
         "characters": target.count("\ufffd") > source.count("\ufffd"),
         "length": is_absurdly_long_or_short(source, target),
         "loop": has_loop(compared.target_ids) and not has_loop(compared.source_ids),
-        "copy": is_copy(source, target),
+        "copy": is_copy(source, target) or keeps_title_words(source, target),
         "end": compared.is_truncated,
         "terms": compared.is_term_missed,
     }
@@ -116,20 +117,6 @@ def differs_in_marks(source: str, target: str, marks: Collection[str], beginning
     return any(
         max(source.count(mark), beginning.count(mark)) < number for mark, number in found.items()
     )
-
-
-def differs_in_numbers(source: str, target: str) -> bool:
-    """Whether the digits of two texts differ, however they are grouped, or a code is missing.
-
-    Languages group digits in their own ways (1,000.5 and 1.000,5; 10:30 and 10点30分), so whole
-    numbers are compared, and if they differ their groups. Codes (A-99812-XZ) are alike in all.
-    """
-    if _DIGITS.search(source) is None and _DIGITS.search(target) is None:
-        return False
-    codes = (source[code.start : code.end] for code in find_codes(source))
-    if any(target.count(code) < source.count(code) for code in codes):
-        return True
-    return _whole_numbers(source) != _whole_numbers(target) and _groups(source) != _groups(target)
 
 
 def is_absurdly_long_or_short(source: str, target: str) -> bool:
@@ -157,26 +144,6 @@ def is_copy(source: str, target: str) -> bool:
         return False
     num_words = sum(any(map(str.isalpha, word)) for word in source.split())
     return num_words >= _MIN_COPIED_WORDS or _num_wide(source) > _MIN_COPIED_WORDS
-
-
-def _whole_numbers(text: str) -> Counter[str]:
-    """Digits of every number, leading zeros aside."""
-    numbers = ("".join(_groups_of(text[n.start : n.end])) for n in find_numbers(text))
-    return Counter(number.lstrip("0") or "0" for number in numbers)
-
-
-def _groups(text: str) -> Counter[str]:
-    return Counter(group.lstrip("0") or "0" for group in _groups_of(text))
-
-
-def _groups_of(text: str) -> list[str]:
-    return [
-        str(int(group)) if len(group) < 4 else _western(group) for group in _DIGITS.findall(text)
-    ]
-
-
-def _western(digits: str) -> str:
-    return "".join(str(unicodedata.decimal(digit)) for digit in digits)
 
 
 def _size(text: str) -> int:

@@ -22,7 +22,8 @@ from model.text.languages.scripts import UNSPACED_LANGUAGES, is_of_language
 from model.text.languages.tags import LanguagePair, primary_language
 from model.text.marks.carrying import carry
 from model.text.marks.casing import Casing, casing_of
-from model.text.marks.finding import LOOSE_KINDS, Mark, find_inner_marks, find_numbers, masked
+from model.text.marks.finding import LOOSE_KINDS, Mark, find_inner_marks, masked
+from model.text.marks.units import find_measures
 from model.text.sentences.segmenter import Span, cut_spans
 from model.text.subwords.tokenizer import Tokenizer
 
@@ -104,11 +105,11 @@ class Tries:
         """What is tried after a segment has failed checks; nothing if there is no other way.
 
         A sentence that lost a mark or a number comes again with other stand-ins, and with one for
-        every number, and of all that the search finds the best that is sound stands. A term that
-        is still missing is asked of the search itself, which is a try beside the others; then the
-        sentence is split around its marks. One that loops or ends too soon is cut; a loop that is
-        still there, or beside marks, is searched without n-grams that come again. A short sentence
-        without marks is left as it is.
+        every number with its unit, and of all that the search finds the best that is sound stands.
+        A term that is still missing is asked of the search itself, which is a try beside the
+        others; then the sentence is split around its marks. One that loops or ends too soon is
+        cut; a loop that is still there, or beside marks, is searched without n-grams that come
+        again. A short sentence without marks is left as it is.
 
         Args:
             segment: It.
@@ -178,7 +179,7 @@ class Tries:
         casing = casing_of(without(text, marks), pair.source)
         casing = None if casing == "title" and "copy" not in failed else casing
         if "numbers" in failed:
-            marks = merged(marks, find_numbers(text))
+            marks = merged(marks, find_measures(text))
         if not marks and casing is None:
             yield replace(segment, num_tries=1), (0, len(text))
             return

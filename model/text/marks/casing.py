@@ -14,7 +14,33 @@ from model.text.languages.tags import primary_language
 Casing = Literal["upper", "title"]
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
+_LATIN_WORD = re.compile("[A-Za-z\u00c0-\u024f]+")
 _MIN_LETTERS = 6  # a shorter word in capitals may be an abbreviation
+# Shorter ones that are words, and no abbreviations, on buttons and signs.
+_SIGNS = {
+    "en": frozenset(
+        """
+        exit stop save help hello open close closed login logout email back next new yes add off end
+        start pause play send reset delete edit cancel submit search menu home error update done
+        ready undo redo copy paste cut print view file files tools enter leave quit push pull sale
+        free sold danger fire wait slow keep left right down hot cold live news today thanks please
+        sorry empty full lost found share reply upload log sign
+        """.split()  # noqa: SIM905  # one list a line
+    ),
+    "de": frozenset(
+        """
+        halt hilfe hallo ende offen start weiter zurück neu nein suche öffnen senden fehler pause
+        danke bitte ruhe privat notruf frei ziehen feuer gefahr drucken datei menü kopie teilen
+        leeren fertig heute links rechts oben unten heiß kalt
+        """.split()  # noqa: SIM905  # one list a line
+    ),
+}
+# Words that no title leaves as they are in another language.
+_TITLE_WORDS = frozenset(
+    """
+    Of And The For To With From By Your You Is Are How What This That
+    """.split()  # noqa: SIM905
+)
 _SMALL = 4  # words of fewer letters may be small in titles, whatever the language
 _ENGLISH_SMALL = frozenset(
     ("a", "an", "the", "and", "but", "or", "of", "in", "on", "at", "to", "for", "by", "as", "if")
@@ -37,7 +63,8 @@ def casing_of(text: str, language: str) -> Casing | None:
         words = _WORD.findall(text)
         letters = sum(map(len, words))
         is_sentence = len(words) > 1 and letters >= _MIN_LETTERS
-        is_long_enough = is_sentence or letters > _MIN_LETTERS
+        is_sign = len(words) == 1 and words[0].lower() in _SIGNS.get(primary_language(language), ())
+        is_long_enough = is_sentence or is_sign or letters > _MIN_LETTERS
         return "upper" if is_long_enough and all(map(str.isupper, "".join(words))) else None
     if primary_language(language) in _NO_TITLES:
         return None
@@ -49,6 +76,18 @@ def casing_of(text: str, language: str) -> Casing | None:
         elif not word.islower() or len(word) >= _SMALL:
             return None
     return "title" if num_titled > 2 else None
+
+
+def keeps_title_words(source: str, target: str) -> bool:
+    """Whether small words of an English title stand in its translation with their capitals.
+
+    A network that takes them for names copies them. Those that begin a text say nothing.
+    """
+    kept = _TITLE_WORDS.intersection(source.split()[1:])
+    if not kept or casing_of(source, "en") != "title":
+        return False
+    words = [word for word in _LATIN_WORD.finditer(target) if word.start()]
+    return any(word[0] in kept for word in words)
 
 
 def lowered(text: str, language: str) -> str:

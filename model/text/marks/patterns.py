@@ -1,8 +1,8 @@
 r"""Patterns of marks, of what lines begin with, and of numbers and codes.
 
 Owns what is a mark, kind by kind: placeholders (`{name}`, `%s`, `:name`) and statements of
-templates, addresses (URLs, e-mail, IP, telephone), paths and names of files, code, times of
-subtitles and logs, tags, light markup, emoji. How they are searched for is
+templates, addresses (URLs, e-mail, IP, telephone), paths and names of files, code and calls, times
+of subtitles and logs, tags, light markup, emoji. How they are searched for is
 `model.text.marks.finding`.
 
 Every repetition is possessive or bounded and every look around has a fixed reach, so a pattern
@@ -41,7 +41,7 @@ _EMOJI_BASE = "[\u231a-\u23ff\u2600-\u27bf\u2b1b-\u2b55\U0001f000-\U0001f1e5\U00
 _EMOJI_TAIL = "[\ufe0e\ufe0f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]"
 _EMOJI = (
     rf"(?:[\U0001f1e6-\U0001f1ff]{{1,2}}|[0-9#*]\ufe0f?\u20e3"
-    rf"|[\u00a9\u00ae\u203c\u2049\u2122\u2139\u2194-\u21aa\u25aa-\u25fe\u3030\u303d\u3297\u3299]\ufe0f"
+    rf"|[\u00a9\u00ae\u2122]\ufe0f?|[\u203c\u2049\u2139\u2194-\u21aa\u25aa-\u25fe\u3030\u303d\u3297\u3299]\ufe0f"
     rf"|{_EMOJI_BASE}{_EMOJI_TAIL}{{0,8}}(?:\u200d[^\s\w]{_EMOJI_TAIL}{{0,8}}){{0,8}})"
 )
 # What nobody sees and most vocabularies lose: control characters, marks of direction, a joiner of
@@ -59,13 +59,21 @@ _URL_CHARACTER = "[A-Za-z0-9\u00c0-\u024f_.~!$&'*+,;=:@%/?#-]"
 _URL_LETTERS = (
     r"(?<=[/=_.?&+,-])[^\W\x00-\x7f]{1,60}+(?=[/?&=#._-]\w|[.,;:!?]{0,3}(?:\s|$|[)\]>\"']))"
 )
+# A word or two between a slash and a stop, which is no sentence yet.
+_URL_LAST_LETTERS = r"(?<=/)[\u3400-\u9fff]{2,3}+(?=[。，、；！？）」』])"
 _URL_REST = (
-    rf"(?:{_URL_CHARACTER}|{_URL_LETTERS}|\([A-Za-z0-9_.~!$&'*+,;=:@%/?#-]{{0,200}}\)"
+    rf"(?:{_URL_CHARACTER}|{_URL_LETTERS}|{_URL_LAST_LETTERS}"
+    r"|\([A-Za-z0-9_.~!$&'*+,;=:@%/?#-]{0,200}\)"
     r"|\[[^\s\[\]]{0,100}\]|\{[\w.]{0,60}\})++"
 )
+_WORD = "[A-Za-z_][A-Za-z0-9_]{0,60}+"
 _NAME = "[A-Za-z0-9\u00c0-\u024f_-]{1,64}+"
 # What ends a path of Windows, in which any letter may stand: space, and signs that names lack.
 _PATH_ENDS = "\\s\"'`<>|?*,;()，。、；：！？（）「」『』《》【】“”„‘’«»"
+# Program Files (x86)\\: words before the next backslash are of the path.
+_PATH_WORD = rf"[^{_PATH_ENDS}\\:]{{1,40}}+"
+_PATH_SPACE = rf"[ ](?=(?:{_PATH_WORD}[ ]){{0,2}}(?:{_PATH_WORD}|\(x86\))\\(?!\\))|\(x86\)(?=\\)"
+_MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 _CUE_TIME = r"\d{1,3}:\d\d(?::\d\d)?[.,]\d{1,3}"
 _KEY_SIGNS = "\u2303\u2318\u2325\u21e7"
 _FORUM = r"(?:b|i|u|s|url|img|quote|code|color|size|list|center|spoiler|\*)"
@@ -103,6 +111,7 @@ PATTERNS: tuple[tuple[Kind, str], ...] = (
             r"|\{%[^%{}\n]{1,200}+%\}|\{#[^\#{}\n]{1,200}+\#\}|<%(?:[^%<>\n]|>(?<=[-=]>)){1,200}+%>"
             # [b]…[/b] of forums, [^1] and [1]: of notes, {\\an8} of subtitles
             rf"|\[/?{_FORUM}(?:=[^\[\]\n]{{1,200}}+)?\]|\[\^[\w-]{{1,40}}\]:?"
+            r"|\[!(?:NOTE|TIP|IMPORTANT|WARNING|CAUTION)\]"
             r"|(?m:^)\[[\w. -]{1,60}\]:(?=\s)|\{\\[^{}\n]{1,60}\}"
             r"|&(?:#\d{1,7}|\#x[0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});"
             rf"|{LOOSE_CODES}"
@@ -140,6 +149,15 @@ PATTERNS: tuple[tuple[Kind, str], ...] = (
             r"|__[A-Za-z0-9]\w{0,60}__"
         ),
     ),
+    # parse(), obj.close(), os.path.join(a, b): with words inside only behind a stop or a colon,
+    # because a file(s) is none
+    (
+        "code",
+        (
+            rf"(?a:(?<![\w.@/])){_WORD}\(\)|(?a:(?<![\w.@/])){_WORD}(?:(?:\.|::|->){_WORD}){{1,8}}+"
+            r"\([^()\n]{0,80}\)"
+        ),
+    ),
     (
         "url",
         (
@@ -150,7 +168,7 @@ PATTERNS: tuple[tuple[Kind, str], ...] = (
     (
         "email",
         (
-            r"(?a:(?<![\w.+%-]))[A-Za-z0-9_.+%-]{1,64}+@[A-Za-z0-9-]{1,63}+(?:\.[A-Za-z0-9-]{1,63}+){1,6}+"
+            r"(?a:(?<![\w.+%-]))[A-Za-z0-9_.+%-]{1,64}+(?:['’][A-Za-z0-9_.+%-]{1,40}+){0,2}+@[A-Za-z0-9-]{1,63}+(?:\.[A-Za-z0-9-]{1,63}+){1,6}+"
             # git@host:team/app.git
             r"(?::[A-Za-z0-9_~][A-Za-z0-9_.~-]{0,60}/[A-Za-z0-9_./~-]{1,200}+)?"
         ),
@@ -162,6 +180,8 @@ PATTERNS: tuple[tuple[Kind, str], ...] = (
             rf"(?a:(?<![\w:.,])){_CUE_TIME}[ \t]{{1,4}}-->[ \t]{{1,4}}{_CUE_TIME}"
             r"(?:[ \t]{1,4}[a-z]{1,12}:[A-Za-z0-9%,.-]{0,39}[A-Za-z0-9%]){0,8}(?a:(?![\w:]))"
             rf"|(?a:(?<![\w:.,])){_CUE_TIME}(?a:(?![\w:]))"
+            # Nov 02 08:15:01
+            rf"|(?a:(?<!\w)){_MONTH}[ ]{{1,2}}\d{{1,2}}[ ]\d\d:\d\d:\d\d(?a:(?![\w:]))"
             # [14:02], [00:12.00]
             r"|\[\d{1,3}:\d\d(?::\d\d)?(?:[.,]\d{1,3})?\]"
             r"|(?a:(?<![\w:.-]))\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?"
@@ -186,7 +206,7 @@ PATTERNS: tuple[tuple[Kind, str], ...] = (
         "path",
         (
             rf"(?<!\w)HK(?:EY_[A-Z_]{{4,20}}|LM|CU|CR|U)\b(?:\\[^{_PATH_ENDS}\\]{{1,60}}+){{1,12}}+"
-            rf"|(?<![A-Za-z0-9])[A-Za-z]:\\[^{_PATH_ENDS}]*+|\\\\{_NAME}\\[^{_PATH_ENDS}]++"
+            rf"|(?<![A-Za-z0-9])[A-Za-z]:\\(?:[^{_PATH_ENDS}]|{_PATH_SPACE})*+|\\\\{_NAME}\\[^{_PATH_ENDS}]++"
             r"|(?a:(?<![\w/.~<>)\]-]))(?:~|\.{1,2})?/[A-Za-z0-9\u00c0-\u024f_@+~{][A-Za-z0-9\u00c0-\u024f_.@+~{}*-]*+"
             r"(?:/[A-Za-z0-9\u00c0-\u024f_.@+~{}*-]++)*+/?"
             rf"|(?a:(?<![\w./\\@-])){_NAME}\(\d{{1,3}}\)\.[a-z0-9]{{2,5}}(?a:(?!\w))"
@@ -248,18 +268,23 @@ MARK = re.compile(
 HINT = re.compile(
     # what no mark begins with is passed over at a glance
     r"(?=[^\w ,]|[_0])(?:"
-    r"[+{%$<&`@#\\*_~\[|]|[./](?<=\w.)\w|/(?<!\w/)[\w.]|[:;][\w/:)(|'-]|''"
+    r"[+{%$<&`@#\u00a9\u00ae\u2122\\*_~\[|]|[./](?<=\w.)\w|/(?<!\w/)[\w.]|[:;][\w/:)(|'-]|''|\(\)"
     r"|-(?:-[A-Za-z]|[0-9A-Fa-f]{4}-|[A-Z0-9](?a:(?!\w)))|0[xX][0-9A-Fa-f]"
     rf"|[¯^{_KEY_SIGNS}{_INVISIBLE}\u200b\u20e3\ufe0f\u231a-\u23ff\u2600-\u27bf\u2b1b-\u2b55"
     r"\U0001f000-\U0001faff\U00100000-\U0010fffd])"
-    r"|(?m:^[ \t]*+(?:(?:>{1,6}|[\u2022\u2013-])[ \t]|\d{1,3}[.)、]))"
+    r"|(?m:^[ \t]*+(?:(?:>{1,6}|[\u2022\u2013-])[ \t]"
+    r"|(?:\d{1,3}|[A-Za-z]|[ivxIVX]{2,5})[.)、]|\((?:\d{1,2}|[A-Za-z]|[ivx]{2,5})\)))"
 )
 LEAD = re.compile(
     r"^[ \t]*+(?:(?:#{1,6}|>{1,6}|[-+*\u2022\u2013])[ \t]++){1,4}(?:\[[ xX]\][ \t]++)?",
     re.MULTILINE,
 )
 # Of lists of two items and more: one line may begin with a date.
-NUMBERED = re.compile(r"^[ \t]*+\d{1,3}(?:[.)][ \t]++|、)(?=\S)", re.MULTILINE)
+NUMBERED = re.compile(
+    r"^[ \t]*+(?:\d{1,3}(?:[.)][ \t]++|、)|(?:[a-z]|[ivx]{2,5}|[IVX]{1,5})[.)][ \t]++"
+    r"|[A-Z]\)[ \t]++|\((?:\d{1,2}|[A-Za-z]|[ivx]{2,5})\)[ \t]++)(?=\S)",
+    re.MULTILINE,
+)
 TABLE_LINE = re.compile(r"^[ \t]*+\|[^\n]*+$", re.MULTILINE)
 CELL = re.compile(r"[ \t]*+\|[ \t|:-]*+")
 FENCE = re.compile(r"^[ \t]{0,12}(`{3,20}|~{3,20})[^`\n]*+$", re.MULTILINE)

@@ -118,7 +118,9 @@ def _markup(values: Mapping[str, object]) -> Markup | None:
         return None
     if text_format == "html":
         return Markup(kind="html")
-    raise invalid("this format is not supported", value=scalar(text_format), limit="text, html")
+    value = scalar(text_format)
+    name = value if isinstance(value, str) else "this"
+    raise invalid(f"{name} format is not supported", value=value, limit="text, html")
 
 
 def _num_alternatives(values: Mapping[str, object], limit: int) -> int:

@@ -11,16 +11,23 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from model.checkpoint.description.config_file import read_manifest
 from model.checkpoint.manifest import Manifest
-from model.errors import CheckpointError, ConfigError, InputError, shown
+from model.errors import CheckpointError, ConfigError, DataError, InputError, shown
 from model.system.paths import is_folder
 from model.text.languages.tags import LanguagePair, lenient_tag, lookup_tags
 from service.api.languages import AUTO, LIBRETRANSLATE_ALIASES, find_tags
 from service.checkpoint_folder import named_checkpoints, preferred_checkpoints
 from service.models.checkpoints.discovery import find_checkpoints
 from service.models.routes.routing import Offer, ranks_of
+
+if TYPE_CHECKING:
+    from model.text.languages.detection import Detection
+
+_SURE = 75
+"""Per cent from which a detected language goes before the only one that could be meant."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +71,9 @@ def chosen_or_same(
 ) -> Direction | None:
     """As `chosen_direction`; None where no checkpoint is needed, as the text is in that language.
 
-    Where only the source language is open, the text says it, which is told on standard error.
+    Where only the source language is open, the text says it, which is told on standard error: of
+    several directions it chooses one, and one that is left is refused if the text is in another
+    of the languages that there are.
 
     Args:
         arguments: As of `chosen_direction`.
@@ -77,28 +86,64 @@ def chosen_or_same(
         DataError: As of `sample`.
     """
     fitting, complaint = _fitting_directions(arguments, path)
-    if len(fitting) == 1:
-        return fitting[0]
     source, target = arguments.source_language, arguments.target_language
-    if not fitting and _is_same(source, target):
-        return None
     targets = {one.pair.target for one in fitting}
-    if source in (None, AUTO) and len(targets) == 1 and (text := sample()) is not None:
-        found = _detected(text, [*(one.pair.source for one in fitting), *targets])
-        if found in targets:
+    is_open = source in (None, AUTO) and len(targets) == 1
+    try:
+        text = sample() if is_open else None
+    except DataError:
+        if len(fitting) != 1:
+            raise
+        text = None  # the translation comes to it by itself, and keeps what is before it
+    if text is None:
+        if not fitting and _is_same(source, target):
             return None
-        arguments.source_language = found
-        return chosen_direction(arguments, path)
-    raise ConfigError(complaint)
+        if len(fitting) == 1:
+            return fitting[0]
+        raise ConfigError(complaint)
+    if len(fitting) == 1:
+        return _unless_other(fitting[0], text, arguments, path)
+    found = _detected(text, [*(one.pair.source for one in fitting), *targets]).tag
+    _tell(found)
+    if found in targets:
+        return None
+    arguments.source_language = found
+    return chosen_direction(arguments, path)
 
 
-def _detected(text: str, tags: Sequence[str]) -> str:
-    """The language of a text; tells which."""
+def _unless_other(
+    direction: Direction, text: str, arguments: argparse.Namespace, path: Path | None
+) -> Direction | None:
+    """The one direction that fits; None for a text that is in its target's language already.
+
+    Raises:
+        ConfigError: The text is surely in another language that is there, and none goes from that
+            one.
+    """
+    path = named_checkpoints(os.environ) if path is None else path
+    offered = _directions(_named(path, arguments.model))
+    pair = direction.pair
+    others = [tag for one in offered for tag in (one.pair.source, one.pair.target)]
+    found = _detected(text, [pair.source, pair.target, *others])
+    if found.tag == pair.source or found.confidence < _SURE:
+        return direction
+    _tell(found.tag)
+    if found.tag == pair.target:
+        return None
+    raise ConfigError(
+        f"no checkpoint goes from {found.tag} to {pair.target}; give --from {pair.source} if the"
+        f" text is in that language"
+    )
+
+
+def _detected(text: str, tags: Sequence[str]) -> "Detection":
     from model.text.languages.detection import TextDetector
 
-    found = TextDetector(tags).detect(text).tag
+    return TextDetector(tags).detect(text)
+
+
+def _tell(found: str) -> None:
     print(f"dragoman: the text is taken as {found}; --from says it otherwise", file=sys.stderr)
-    return found
 
 
 def _fitting_directions(
@@ -108,11 +153,7 @@ def _fitting_directions(
     path = named_checkpoints(os.environ) if path is None else path
     is_folder(path, CheckpointError)  # what the system says of the path as it was written
     found = _named(path, arguments.model)
-    offered = [
-        Direction(directory=directory, name=manifest.name, pair=pair)
-        for directory, manifest in found
-        for pair in manifest.pairs
-    ]
+    offered = _directions(found)
     known = [tag for one in offered for tag in (one.pair.source, one.pair.target)]
     source, target = arguments.source_language, arguments.target_language
     sources = set(known) if source == AUTO else _meant(source, known)
@@ -121,6 +162,14 @@ def _fitting_directions(
     if len({(one.pair.source, one.pair.target) for one in fitting}) == 1 < len(fitting):
         fitting = [_best(fitting, found)]
     return fitting, _complaint(path, offered, fitting, source, target)
+
+
+def _directions(found: Sequence[tuple[Path, Manifest]]) -> list[Direction]:
+    return [
+        Direction(directory=directory, name=manifest.name, pair=pair)
+        for directory, manifest in found
+        for pair in manifest.pairs
+    ]
 
 
 def check_unreplaced(direction: Direction, manifest: Manifest) -> None:

@@ -104,6 +104,15 @@ def test_loose_marks_go_where_the_alignment_divides_the_words(
         ("[b]this[/b] now", ["jetzt"], [1], True),
         ("a 😀 b 😀 c", ["c"], [2], False),
         ("a<br>b</b> c", ["c"], [2], True),
+        ("Save</0><1>Cancel", ["Abbrechen"], [1], True),
+        ("Save</0><1>Cancel", ["Sichern"], [0], True),
+        ("Save</0><1>Cancel", ["Sichern", "Abbrechen"], [0, 1], False),
+        ("Name</td><td>Age</td><td>City", ["Name", "Stadt"], [0, 2], True),
+        ("this</b> now", ["jetzt"], [1], True),
+        ("this** now", ["jetzt"], [1], True),
+        ("see <b>this", ["sieh"], [0], True),
+        ("see <b>this", ["dies"], [1], False),
+        ("<hr>see <b>this</b>", ["dies"], [1], False),
     ],
 )
 def test_a_tag_that_stands_around_nothing_was_lost(

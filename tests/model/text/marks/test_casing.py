@@ -1,6 +1,6 @@
 import pytest
 
-from model.text.marks.casing import casing_of, lowered, raised
+from model.text.marks.casing import casing_of, keeps_title_words, lowered, raised
 
 
 @pytest.mark.parametrize(
@@ -12,6 +12,11 @@ from model.text.marks.casing import casing_of, lowered, raised
         ("How To Install The New Package", "title"),
         ("A Tale of Two Great Cities", "title"),
         ("NATO", None),
+        ("EXIT", "upper"),
+        ("HELP!", "upper"),
+        ("AIDS", None),
+        ("IKEA", None),
+        ("Exit", None),
         ("OK, USA", None),
         ("We like NATO and the USA", None),
         ("Angela Merkel", None),
@@ -31,6 +36,31 @@ def test_only_whole_sentences_are_in_a_casing(text: str, casing: str | None) -> 
 def test_german_titles_cannot_be_told_from_nouns() -> None:
     assert casing_of("Hunde Katzen Vögel Fische", "de") is None
     assert casing_of("Hunde Katzen Vögel Fische", "en") == "title"
+
+
+def test_short_signs_are_words_of_their_own_language() -> None:
+    assert casing_of("HILFE", "de-DE") == "upper"
+    assert casing_of("HILFE", "en") is None
+    assert casing_of("HELP", "fr") is None
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "is_kept"),
+    [
+        ("Terms And Conditions Of Use", "Terms And Conditions Of verwenden", True),
+        ("Terms And Conditions Of Use", "定位和条件 Of 使用", True),
+        ("Terms And Conditions Of Use", "Nutzungsbedingungen", False),
+        ("The Lord Of The Rings Is Here", "Der Herr der Ringe ist hier", False),
+        ("How To Install It", "How man es installiert", False),
+        ("Bank of America opens", "Bank Of America öffnet", False),
+        ("They sing And I hear Of it", "Sie And Of", False),
+        ("Angela Merkel Meets Vladimir Putin", "Angela Merkel trifft Vladimir Putin", False),
+    ],
+)
+def test_small_words_of_a_title_that_stay_are_no_names(
+    source: str, target: str, is_kept: bool
+) -> None:
+    assert keeps_title_words(source, target) is is_kept
 
 
 def test_lowered_is_as_long_and_begins_with_a_capital() -> None:

@@ -71,6 +71,14 @@ def found(text: str) -> list[tuple[str, str]]:
         ("plan_final(2).docx", "path"),
         *((mark, "mention") for mark in ("<@U02ABCDEF>", "<#C02|general>", "<:wave:17>")),
         *((mark, "time") for mark in ("[14:02]", "[00:12.00]")),
+        *((mark, "code") for mark in ("parse()", "obj.close()", "os.path.join(a, b)", "a::b(c)")),
+        *((mark, "code") for mark in ("get_user_by_id()", "p->next()")),
+        (r"C:\Program Files\Example\app.ini", "path"),
+        (r"C:\Program Files (x86)\Common Files\a.dll", "path"),
+        ("anna-lena.o'neil@sub.example.org", "email"),
+        ("Nov 02 08:15:01", "time"),
+        *((mark, "emoji") for mark in ("™", "®", "©")),
+        ("[!NOTE]", "tag"),
         *((mark, "emoji") for mark in (":+1:", r"¯\_(ツ)_/¯")),
         *((mark, "emoji") for mark in ("😀", "👨‍👩‍👧", "👍🏽", "🇩🇪", "3️⃣", "♥", "❤️")),
     ],
@@ -96,6 +104,8 @@ def test_a_mark_is_found_whole_wherever_it_stands(mark: str, kind: str) -> None:
         "It rose from $5 to $10 or by 5 * .5; she's in the '90s, not the '80s.",
         "An XD card, Alt-Country, a Win-win, 5 <30, [sic] and [1] in the dogs' house.",
         "ผม\u200bเห็น\u200bแม่น้ำ",
+        "The file(s) and item(a) were read (twice) by us (me).",
+        "On Nov 2 at 08:15 it's over; the cat's here.",
     ],
 )
 def test_language_has_no_marks(text: str) -> None:
@@ -107,8 +117,13 @@ def test_a_chinese_sentence_may_go_on_behind_an_address() -> None:
         "请打开https://example.cn/。",
         "见https://example.cn/查看详情。",
         "https://a.cn/看，",
+        "https://a.cn/看了又看。",
     ):
         assert next(mark for mark, _ in found(text)).isascii(), text
+
+
+def test_a_word_between_a_slash_and_a_stop_is_of_the_address() -> None:
+    assert found("请访问https://example.com/帮助。") == [("https://example.com/帮助", "url")]
 
 
 @pytest.mark.parametrize(
@@ -123,6 +138,17 @@ def test_a_chinese_sentence_may_go_on_behind_an_address() -> None:
 )
 def test_a_path_of_windows_ends_where_its_sentence_goes_on(text: str, path: str) -> None:
     assert [text[mark.start : mark.end] for mark in find_marks(text)] == [path]
+
+
+def test_a_space_is_of_a_path_only_where_a_backslash_follows_its_words() -> None:
+    assert found(r"Copy C:\Users\Public Files\a.docx to D:\Backup now") == [
+        (r"C:\Users\Public Files\a.docx", "path"),
+        (r"D:\Backup", "path"),
+    ]
+    assert found(r"Open C:\Temp and \\server\share") == [
+        (r"C:\Temp", "path"),
+        (r"\\server\share", "path"),
+    ]
 
 
 def test_signs_that_end_a_sentence_are_not_of_its_address() -> None:
@@ -145,6 +171,24 @@ def test_lines_of_a_numbered_list_begin_with_leads_and_one_date_does_not() -> No
     assert found("1. Open it.\n 2) Close it.") == [("1. ", "lead"), (" 2) ", "lead")]
     assert found("1、打开\n2、关闭") == [("1、", "lead"), ("2、", "lead")]
     assert found("3. Oktober ist Feiertag.\nEr kam 1990.") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "leads"),
+    [
+        ("a) open\nb) close", ["a) ", "b) "]),
+        ("(a) open\n(b) close", ["(a) ", "(b) "]),
+        ("i. Introduction\nii. Methods\niv. End", ["i. ", "ii. ", "iv. "]),
+        ("I. Introduction\nII. Methods", ["I. ", "II. "]),
+        ("(1) open\n(12) close", ["(1) ", "(12) "]),
+        ("A) yes\nB) no", ["A) ", "B) "]),
+        ("a) open", []),
+        ("J. Smith\nK. Doe", []),
+        ("I see.\nA cat.\nOK. Fine.", []),
+    ],
+)
+def test_letters_and_roman_numbers_are_leads_of_lists(text: str, leads: list[str]) -> None:
+    assert [mark for mark, kind in found(text) if kind == "lead"] == leads
 
 
 def test_markup_is_found_around_words() -> None:
@@ -269,6 +313,21 @@ def test_no_pattern_can_try_again_without_bound() -> None:
             "*/",
             "a(",
         ),
+        *(
+            "C:\\a ",
+            "C:\\a \\",
+            "a'",
+            "a.b",
+            "a::",
+            "a->b(",
+            "()",
+            "a.a(",
+            "Nov 02 ",
+            "©",
+            "™",
+            "[!",
+        ),
+        *("https://a.cn/帮", "a)\n", "(a) ", "i. \n"),
         *("v1.", "HKLM\\", "HKLM\\a", "<@", "[1:", "Ctrl-", "⌘", "[[", "[a][", "1a2b-", '{"a": '),
     ],
 )

@@ -187,6 +187,27 @@ def test_the_text_says_its_language_where_that_alone_is_open(
     assert f"the text is taken as {tag}; --from says it otherwise" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("source", [None, "auto"])
+def test_one_direction_that_fits_is_refused_for_a_text_in_another_language(
+    folder: Path, source: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = argparse.Namespace(source_language=source, target_language="zh", model=None)
+    with pytest.raises(ConfigError, match="no checkpoint goes from de to zh-Hans; give --from en"):
+        chosen_or_same(flags, folder, sample=lambda: "Guten Tag, wie geht es Ihnen?")
+    assert "the text is taken as de" in capsys.readouterr().err
+    found = chosen_or_same(flags, folder, sample=lambda: "Good morning, how are you?")
+    assert found is not None
+    assert found.pair == EN_ZH
+    for text in ("", "12:30", "OK"):
+        found = chosen_or_same(flags, folder, sample=lambda text=text: text)  # type: ignore[misc]
+        assert found is not None
+    assert capsys.readouterr().err == "", "a text that says nothing, or what fits, is no news"
+    assert chosen_or_same(flags, folder, sample=lambda: "你好，你好吗？") is None
+    flags = argparse.Namespace(source_language="en", target_language="zh", model=None)
+    found = chosen_or_same(flags, folder, sample=lambda: "Guten Tag, wie geht es Ihnen?")
+    assert found is not None
+
+
 def test_a_text_that_cannot_be_looked_at_needs_its_language(folder: Path) -> None:
     flags = argparse.Namespace(source_language=None, target_language="en", model=None)
     with pytest.raises(ConfigError, match="2 language pairs fit --to en"):

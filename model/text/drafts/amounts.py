@@ -1,0 +1,127 @@
+"""Amounts: what the numbers of a text say, however a language writes them.
+
+Owns when two texts have the same numbers. A language has its own signs between thousands and before
+decimals (1,000.50 and 1.000,50), its own order in dates and its own times (10:30, 10.30,
+10点30分), so values are compared, and not how they are written. Zeros are digits: behind a decimal
+sign, and where a group has nothing else, each of them counts. Where numbers and codes are is
+`model.text.marks.finding`.
+"""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from model.text.marks.finding import find_codes, find_numbers
+
+_DIGITS = re.compile(r"\d+")
+# 12 500, 12，500: these divide thousands, but not what ends or begins another number.
+_SPACED = re.compile(r"(?a:(?<![\w.,:/'-]))\d{1,3}(?:[ ，]\d{3}){1,8}+(?![\d:/-])")
+_BARE_DECIMAL = re.compile(r"(?a:(?<![\w.,]))\.(?=\d)")
+_TIME = re.compile(r"\d{1,2}:\d\d(?::\d\d)?")
+_SPACES = "\u00a0\u202f"
+_GROUPS = re.compile(r"[.,'’\u00a0\u202f]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Number:
+    """A number.
+
+    Attributes:
+        value: The same for all ways to write it.
+        parts: What it is in a language that writes its parts with words between them.
+    """
+
+    value: str
+    parts: tuple[str, ...]
+
+
+def differs_in_numbers(source: str, target: str) -> bool:
+    """Whether the numbers of two texts differ in what they say, or a code is missing.
+
+    One sign before three digits is read as one between thousands on both sides, because it is that
+    in one language and a decimal sign in another. Codes (A-99812-XZ) are alike in all.
+    """
+    if _DIGITS.search(source) is None and _DIGITS.search(target) is None:
+        return False
+    codes = (source[code.start : code.end] for code in find_codes(source))
+    if any(target.count(code) < source.count(code) for code in codes):
+        return True
+    own, other = list(_numbers(source)), list(_numbers(target))
+    values = Counter(one.value for one in own)
+    common = values & Counter(one.value for one in other)
+    return _parts_beside(own, common) != _parts_beside(other, common)
+
+
+def _parts_beside(numbers: Iterable[_Number], common: Counter[str]) -> Counter[str]:
+    """Parts of all numbers but those that both texts have."""
+    left, parts = common.copy(), Counter[str]()
+    for number in numbers:
+        if left[number.value]:
+            left[number.value] -= 1
+        else:
+            parts.update(number.parts)
+    return parts
+
+
+def _numbers(text: str) -> Iterator[_Number]:
+    text = _SPACED.sub(lambda spaced: re.sub("[ ，]", _SPACES[0], spaced[0]), text)
+    text = _BARE_DECIMAL.sub("0.", text)
+    for found in find_numbers(text):
+        digits = _western(text[found.start : found.end])
+        if not digits[0].isdigit() or any(map(str.isalpha, digits)):
+            yield from (_whole(group) for group in _DIGITS.findall(digits))  # of a code
+            continue
+        for piece in re.split("[/-]", digits):
+            yield _clock(piece) if ":" in piece else _amount(piece)
+
+
+def _clock(text: str) -> _Number:
+    """A time or a score, of which a time may have a stop instead of its colon."""
+    first, *others = text.split(":")
+    if _TIME.fullmatch(text):
+        hour = str(int(first))
+        return _Number(value=".".join([hour, *others]), parts=(hour, *map(_plain, others)))
+    parts = [part for piece in (first, *others) for part in _amount(piece).parts]
+    return _Number(value=":".join(parts), parts=tuple(parts))
+
+
+def _amount(text: str) -> _Number:
+    """Digits with signs of grouping and a decimal sign; anything else is its groups."""
+    signs, groups = _GROUPS.findall(text), _GROUPS.split(text)
+    if not signs:
+        return _whole(text)
+    if _are_thousands(groups) and len(set(signs)) == 1:
+        is_spaced = signs[0] in _SPACES
+        whole = _plain("".join(groups))
+        return _Number(value=whole, parts=tuple(map(_plain, groups)) if is_spaced else (whole,))
+    *before, last = signs
+    *whole_groups, decimals = groups
+    is_decimal = last in ".," and last not in before and len(set(before)) < 2
+    if is_decimal and (not before or _are_thousands(whole_groups)):
+        value = f"{_plain(''.join(whole_groups))}.{decimals}"
+        return _Number(value=value, parts=(value,))
+    return _Number(value=text, parts=tuple(map(_plain, groups)))
+
+
+def _are_thousands(groups: list[str]) -> bool:
+    """Whether digits are grouped as thousands, or as in India (1,00,000)."""
+    first, *middle, last = groups
+    is_begun = len(first) <= 3 and not first.startswith("0")
+    return is_begun and len(last) == 3 and all(len(group) in (2, 3) for group in middle)
+
+
+def _whole(digits: str) -> _Number:
+    return _Number(value=_plain(digits), parts=(_plain(digits),))
+
+
+def _plain(digits: str) -> str:
+    """A group without leading zeros, if it has anything else."""
+    return digits.lstrip("0") or digits
+
+
+def _western(text: str) -> str:
+    if text.isascii():
+        return text
+    return "".join(str(unicodedata.decimal(c)) if c.isdecimal() else c for c in text)

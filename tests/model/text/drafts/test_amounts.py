@@ -1,0 +1,134 @@
+import random
+from collections.abc import Callable
+
+import pytest
+
+from model.text.drafts.amounts import differs_in_numbers
+from model.text.marks.units import differs_in_units, find_measures
+
+SIGNS = [
+    (",", "."),
+    (".", ","),
+    ("'", "."),
+    ("\u00a0", ","),
+    ("\u202f", ","),
+    (" ", ","),
+    ("", "."),
+]
+"""Signs between thousands and before decimals, as languages have them."""
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("1,000.50 euros", "1.000,50 Euro"),
+        ("€1,299.00", "1.299,00 €"),
+        ("1,000,000 people", "1.000.000 Menschen"),
+        ("1,000,000 people", "1000000人"),
+        ("1,00,000 rupees", "100.000 Rupien"),
+        ("12 500 people", "12,500 Menschen"),
+        ("15,000 cats and 20, 300", "15，000只猫，20，300"),
+        ("12\u00a0500 people", "12 500 Menschen"),
+        ("at 10:30", "上午10点30分"),
+        ("at 10:00", "um 10.00 Uhr"),
+        ("at 09:05", "9点5分"),
+        ("at 00:30", "um 0.30 Uhr"),
+        ("open 10:30-12:45", "offen 10.30-12.45 Uhr"),
+        ("on 05 May", "am 5. Mai"),
+        ("on 2026-03-14", "am 14.03.2026"),
+        ("on 3/14/2026", "2026年3月14日"),
+        ("１２ files and １，０００", "12 Dateien und 1, 000"),
+        ("٣ files", "3 Dateien"),
+        ("12 of 34", "34 von 12"),
+        ("pages 12-15", "第12至15页"),
+        ("half: .5", "halb: 0,5"),
+        ("agent 007", "Agent 007"),
+        ("on 5 100 people", "5 and 100"),
+        ("0.5 and 0.50", "0,50 und 0,5"),
+        ("the U.S. in 1990.", "1990 in den USA."),
+        ("version 10.15.7", "Version 10.15.7"),
+        ("order A-99812-XZ", "Bestellung A-99812-XZ"),
+        ("no number", "keine Zahl"),
+    ],
+)
+def test_the_same_amount_may_be_written_in_another_way(source: str, target: str) -> None:
+    assert not differs_in_numbers(source, target)
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("1,000,000", "1,000.00"),
+        ("1,000,000", "1.000,000"),
+        ("1,000,000", "1,000"),
+        ("2,000", "2.00"),
+        ("2,000.00", "2.00.0"),
+        ("3.000", "3.00"),
+        ("10:00", "10:0"),
+        ("10:00", "10:000"),
+        ("100.00", "100.0"),
+        ("100", "1"),
+        ("0", "00"),
+        ("1.05", "1.5"),
+        ("0.5", "5"),
+        ("1.299,00 €", "1.299,000 €"),
+        ("Pay $1,000 now", "$1.0000"),
+        ("价格为1,000.00元", "1,00.000"),
+        ("<b>1,000.00</b>", "<b>1.000.0</b>"),
+        ("12.50", "50.12"),
+        ("1,234,567", "1.234.765"),
+        ("5 and 5", "5"),
+        ("3 cats", "drei Katzen"),
+        ("three cats", "5 Katzen"),
+        ("12 500", "12 50"),
+        ("2,000 dollars", "2，000000美元"),
+    ],
+)
+def test_another_amount_differs_even_if_only_its_zeros_do(source: str, target: str) -> None:
+    assert differs_in_numbers(source, target)
+    assert differs_in_numbers(target, source)
+
+
+def _grouped(whole: str, sign: str) -> str:
+    first = len(whole) % 3 or 3
+    return sign.join([whole[:first], *(whole[at : at + 3] for at in range(first, len(whole), 3))])
+
+
+def _written(whole: str, decimals: str, signs: tuple[str, str]) -> str:
+    return _grouped(whole, signs[0]) + (signs[1] + decimals if decimals else "")
+
+
+def _amount(chance: random.Random) -> tuple[str, str]:
+    """Digits before and behind a decimal sign, many of them zeros, and no three behind it."""
+    digit: Callable[[], str] = lambda: chance.choice("000123456789")  # noqa: E731
+    whole = chance.choice("123456789") + "".join(digit() for _ in range(chance.randrange(8)))
+    return whole, "".join(digit() for _ in range(chance.choice((0, 0, 1, 2, 4))))
+
+
+def test_amounts_are_equal_if_and_only_if_their_digits_are_in_any_two_notations() -> None:
+    chance = random.Random(3)
+    for _ in range(5_000):
+        own = _amount(chance)
+        other = own if chance.random() < 0.5 else _amount(chance)
+        if chance.random() < 0.3:  # a zero too many, or one too few
+            other = (own[0] + "0", own[1]) if chance.random() < 0.5 else (own[0], own[1][:-1])
+        one, two = (
+            f"It is {_written(*amount, signs)} now"
+            for amount, signs in zip((own, other), chance.choices(SIGNS, k=2), strict=True)
+        )
+        is_alike = len(other[1]) != 3 and len(own[1]) != 3
+        if is_alike:
+            assert differs_in_numbers(one, two) is (own != other), (one, two)
+
+
+@pytest.mark.parametrize(
+    "part",
+    ["1", "123 ", "123，", "1,", "1.", "1:", "1-", ".5", "1 m", "5 % ", "$5", "1a2b-", "A1-"],
+)
+def test_long_texts_of_digits_are_read_once(part: str) -> None:
+    # Ten thousand repetitions end within the test's time only if the work grows with the text.
+    text = part * 10_000
+    assert not differs_in_numbers(text, text)
+    assert not differs_in_numbers(text + "-", text + "-")
+    assert not differs_in_units(text, text)
+    assert find_measures(text)[-1].end <= len(text)

@@ -1,0 +1,64 @@
+import pytest
+
+from model.text.marks.units import differs_in_units, find_measures
+
+
+@pytest.mark.parametrize(
+    ("text", "measures"),
+    [
+        ("Bake at 180 °C for 20 minutes.", ["180 °C", "20"]),
+        ("Take 500 mg, then 250 ml.", ["500 mg", "250 ml"]),
+        ("A 12 V battery with 60 Ah", ["12 V", "60 Ah"]),
+        ("It costs £12.99 or 15,50 € or US$ 3", ["£12.99", "15,50 €", "US$ 3"]),
+        ("at 125km/h with 8\u00a0GB", ["125km/h", "8\u00a0GB"]),
+        ("价格为100美元，速度60 km/h。", ["100", "60 km/h"]),
+        ("5 in a row, 10 min, 3 s, £380m and 2020 möglich", ["5", "10", "3", "£380", "2020"]),
+        ("10 a.m. and 10 A.m.", ["10", "10"]),
+        ("5% and 50%ig, 3 kgs", ["5%", "50", "3"]),
+        ("no number in kg", []),
+    ],
+)
+def test_a_measure_is_a_number_with_its_unit(text: str, measures: list[str]) -> None:
+    assert [text[one.start : one.end] for one in find_measures(text)] == measures
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("at 180 °C", "bei 180 °Uhr"),
+        ("500 mg", "500 Mäuse"),
+        ("a 12 V battery with 60 Ah", "12电池，有60美元"),
+        ("250 ml of milk", "250 Milch"),
+        ("It costs £12.99", "Es £kosten 12.99"),
+        ("40 % and 30 %", "40 % und 30 €"),
+        ("8 GB", "8 MB"),
+        ("3 pieces", "3 kg"),
+    ],
+)
+def test_a_unit_that_is_lost_or_another_one_differs(source: str, target: str) -> None:
+    assert differs_in_units(source, target)
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("at 180 °C", "bei 180°C"),
+        ("at 180 °C", "在180摄氏度"),
+        ("5 %", "5 Prozent"),
+        ("5 percent", "5%"),
+        ("$5 and 6 USD", "5 Dollar und 6 $"),
+        ("$2.5bn", "2,5 Mrd. $"),
+        ("$700 million", "700 Millionen $"),
+        ("80 km/h", "每小时80公里"),
+        ("12 kg", "12公斤"),
+        ("12公斤", "12 kg"),
+        ("at 10:30", "um 10:30 Uhr"),
+        ("10 a.m.", "10 A.m."),
+        ("in 2020", "2020 möglich"),
+        ("2% milk", "2 %-ige Milch"),
+        ("no unit", "keine Einheit"),
+    ],
+)
+def test_a_unit_may_be_a_word_or_stand_on_the_other_side(source: str, target: str) -> None:
+    assert not differs_in_units(source, target)
+    assert not differs_in_units(target, source)
