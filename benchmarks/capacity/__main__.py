@@ -5,8 +5,9 @@ with one and two threads, and with the instructions of an older processor. Runs 
 engine of one thread: one client and many that wait, then requests that come at times that chance
 decides, seldom and at several shares of what it can do. Simulates exactly these arrivals with the
 measured times and compares. Runs a server with two fronts, for what a request takes of the process
-that owns them. Then tells, by price of a core hour, what rates need. Writes
-benchmarks/results/capacity-<time>.json. Leaves with 1 if a request failed. About seven minutes on a
+that owns them, and one with the larger network, for its memory. Writes
+benchmarks/results/capacity-<time>.json. Then tells what rates need and cost
+(`benchmarks.capacity.needs`). Leaves with 1 if a request failed. About nine minutes on a
 quiet machine; Linux.
 """
 
@@ -15,10 +16,13 @@ import asyncio
 import gc
 import sys
 import tempfile
+import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
+from itertools import cycle
 from pathlib import Path
 from random import Random
 
@@ -32,37 +36,31 @@ from benchmarks.capacity.load import (
     folder_mib,
     waiting_clients,
 )
-from benchmarks.capacity.needs import Costs, needs
+from benchmarks.capacity.needs import Memory, add_flags, terms_of, write_needs
+from benchmarks.load import Client as LoadClient
 from benchmarks.machine import describe_command, describe_machine
 from benchmarks.random_checkpoint import VOCABULARY_SIZE, write_random_checkpoint
 from benchmarks.replicas.simulation import Outcome, Plan, simulate
 from benchmarks.replicas.steps import StepTimes
-from benchmarks.results_file import RESULTS, write_result
+from benchmarks.results_file import write_result
 from benchmarks.soak.server import ONE_BUNDLED, serving
 from benchmarks.soak.texts import sentences
 from model.system.cores import usable_cores
 
 NUM_TEXTS = 1000
 NUM_CLIENTS = 64
-FULL_CLIENTS = 32
-"""Sentences that keep an engine full: 128 rows at a beam of 4."""
-NUM_BYTES = 1200
-"""Of a request of a sentence and its answer, with their heads and those of TCP."""
 _Row = dict[str, object]
 
 
 def parse_arguments() -> argparse.Namespace:
     """The flags."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--rates", type=float, nargs="+", default=[1, 100, 10_000])
-    parser.add_argument("--price", type=float, default=0.04, help="of a core hour (%(default)s)")
-    parser.add_argument("--share", type=float, default=0.7, help="of a core's time (%(default)s)")
-    parser.add_argument("--network-mbit", type=float, default=1000.0, help="of a server")
+    add_flags(parser)
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--step-seconds", type=float, default=0.5, help="a number of sentences")
     parser.add_argument("--closed-seconds", type=float, default=15.0)
     parser.add_argument("--open-seconds", type=float, default=60.0, help="a share of the capacity")
     parser.add_argument("--shares", type=float, nargs="+", default=[0.3, 0.6, 0.8])
-    parser.add_argument("--results", type=Path, default=RESULTS)
     return parser.parse_args()
 
 
@@ -90,7 +88,7 @@ async def load_one_front(
         level, sent = await arriving_requests(port, processes, asked, texts)
         levels.append(([one.seconds for one in sent], level))
         print(share, level, flush=True)
-    return alone, full, levels, {kind: processes.own_mib(kind) for kind in ("engine", "front")}
+    return alone, full, levels, _own_mib(processes)
 
 
 async def load_two_fronts(port: int, server: int, texts: Sequence[str], seconds: float) -> Level:
@@ -100,6 +98,39 @@ async def load_two_fronts(port: int, server: int, texts: Sequence[str], seconds:
         await asyncio.sleep(0.1)
     await waiting_clients(port, processes, texts, number=NUM_CLIENTS, seconds=5.0)
     return await waiting_clients(port, processes, texts, number=NUM_CLIENTS, seconds=seconds)
+
+
+async def memory_of_larger(
+    url: str, server: int, texts: Sequence[str], seconds: float
+) -> dict[str, float]:
+    """Memory of an engine and a front of the larger network when it had as much as it can take.
+
+    Raises:
+        RuntimeError: Nothing was translated, so its memory says nothing.
+    """
+    processes = Processes(server)
+    statuses = Counter[int]()
+    deadline = time.perf_counter() + seconds
+
+    async def ask(own: Sequence[str]) -> None:
+        client = LoadClient(url, target="de")  # its only direction
+        for text in cycle(own):
+            status, _ = await client.translate(text)
+            statuses[status] += 1
+            if time.perf_counter() >= deadline:
+                break
+        await client.close()
+
+    async with asyncio.TaskGroup() as group:
+        for place in range(NUM_CLIENTS):
+            group.create_task(ask(texts[place::NUM_CLIENTS]))
+    if set(statuses) != {200}:
+        raise RuntimeError(f"the larger network's server answered {dict(statuses)}, not 200 alone")
+    return _own_mib(processes)
+
+
+def _own_mib(processes: Processes) -> dict[str, float]:
+    return {kind: processes.own_mib(kind) for kind in ("engine", "front")}
 
 
 def plan_of(
@@ -143,25 +174,6 @@ def compared(measured: Level, simulated: Outcome) -> _Row:
     return {"measured": asdict(measured), "simulated": own, **factors}
 
 
-def check_table(loads: Sequence[str], checks: Sequence[_Row]) -> str:
-    """The comparison as docs/scale.md has it: measured / simulated."""
-    lines = ["| load | requests a second | p50, ms | p99, ms |", "|---|--:|--:|--:|"]
-    for load, check in zip(loads, checks, strict=True):
-        both = check["measured"], check["simulated"]
-        cells = []
-        for name, digits in (("requests_per_second", 0), ("p50_ms", 1), ("p99_ms", 1)):
-            values = (float(one[name]) for one in both if isinstance(one, dict))
-            cells.append(" / ".join(f"{value:.{digits}f}" for value in values))
-        lines.append(f"| {load} | {' | '.join(cells)} |")
-    return "\n".join(lines)
-
-
-def engine_seconds(times: StepTimes, segment_seconds: float) -> float:
-    """A core's time that a sentence takes of an engine that is full."""
-    plan = Plan(num_replicas=1, num_clients=FULL_CLIENTS, segment_seconds=segment_seconds)
-    return times.num_threads / simulate(plan, times).requests_per_second
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
     """What was measured.
@@ -172,18 +184,16 @@ class Measured:
         full: As much as it can do.
         levels: Of the same server: when requests were sent, and what came of them; seldom ones
             first.
-        memory: Of its processes, MiB by kind.
         two: Of a server with two fronts, as much as it can do.
-        shared_mib: Weights that engines share, by size.
+        memory: Of processes, by size of the network.
     """
 
     times: dict[str, StepTimes]
     alone: Level
     full: Level
     levels: list[tuple[list[float], Level]]
-    memory: dict[str, float]
     two: Level
-    shared_mib: dict[str, float]
+    memory: dict[str, Memory]
 
     @property
     def num_errors(self) -> int:
@@ -196,70 +206,36 @@ def measure(arguments: argparse.Namespace, folder: Path) -> Measured:
     """Steps, then servers."""
     texts = sentences(NUM_TEXTS)
     write_random_checkpoint(folder / "base", vocab_size=VOCABULARY_SIZE, seed=1)
-    times = measure_all_steps(folder / "base", texts, arguments.step_seconds)
-    serve = partial(
-        serving,
-        checkpoint=ONE_BUNDLED,
-        log_level="warning",
-        device="cpu",
-        num_threads=1,
-        cache=folder / "cache",
+    times = measure_all_steps(
+        folder / "base", texts, arguments.step_seconds, device=arguments.device
     )
-    with serve(folder / "one.jsonl") as served:
-        alone, full, levels, memory = asyncio.run(
+    serve = partial(serving, log_level="warning", device=arguments.device, num_threads=1)
+    caches = {size: folder / f"cache-{size}" for size in ("small", "base")}
+    small = partial(serve, checkpoint=ONE_BUNDLED, cache=caches["small"])
+    with small(folder / "one.jsonl") as served:
+        alone, full, levels, own = asyncio.run(
             load_one_front(served.port, served.process.pid, texts, arguments)
         )
-    with serve(folder / "two.jsonl", fronts=2) as served:
+    with small(folder / "two.jsonl", fronts=2) as served:
         two = asyncio.run(
             load_two_fronts(served.port, served.process.pid, texts, arguments.closed_seconds)
         )
     print(two, flush=True)
-    return Measured(
-        times=times,
-        alone=alone,
-        full=full,
-        levels=levels,
-        memory=memory,
-        two=two,
-        # Of the other network no server runs: its weights are as large as its file.
-        shared_mib={"small": folder_mib(folder / "cache"), "base": folder_mib(folder / "base")},
-    )
-
-
-def capacity_of(name: str, found: Measured, plan: Plan, arguments: argparse.Namespace) -> _Row:
-    """What a class costs, and what rates of it need."""
-    costs = Costs(
-        engine_seconds=engine_seconds(found.times[name], plan.segment_seconds),
-        front_seconds=found.full.front_ms / 1000,
-        shared_front_seconds=found.two.front_ms / 1000,
-        owner_seconds=found.two.owner_ms / 1000,
-        num_bytes=NUM_BYTES,
-        engine_mib=found.memory["engine"],
-        front_mib=found.memory["front"],
-        shared_mib=found.shared_mib[name.partition(",")[0]],
-    )
-    needed = [
-        needs(
-            costs,
-            rate,
-            share=arguments.share,
-            price=arguments.price,
-            network_mbit=arguments.network_mbit,
+    with serve(folder / "base.jsonl", checkpoint=folder / "base", cache=caches["base"]) as served:
+        larger = asyncio.run(
+            memory_of_larger(served.url, served.process.pid, texts, arguments.closed_seconds)
         )
-        for rate in arguments.rates
-    ]
-    return {
-        "class": name,
-        "costs": asdict(costs),
-        "requests_per_second_a_core": round(1 / costs.engine_seconds, 1),
-        "needs": list(map(asdict, needed)),
-    }
+    kinds = {"small": own, "base": larger}
+    memory = {size: Memory(**mib, shared=folder_mib(caches[size])) for size, mib in kinds.items()}
+    print(memory, flush=True)
+    return Measured(times=times, alone=alone, full=full, levels=levels, two=two, memory=memory)
 
 
 def main() -> int:
     """Measure, simulate, compare, tell."""
     arguments = parse_arguments()
     started = datetime.now(UTC)
+    command = describe_command("benchmarks.capacity", sys.argv[1:])
     with tempfile.TemporaryDirectory(prefix="capacity-") as name:
         found = measure(arguments, Path(name))
     served_times = next(iter(found.times.values()))
@@ -280,11 +256,10 @@ def main() -> int:
     ]
     report = {
         "benchmark": "capacity",
-        "command": describe_command("benchmarks.capacity", sys.argv[1:]),
+        "command": command,
         "started": started.isoformat(timespec="seconds"),
         "machine": describe_machine(),
-        "price_of_a_core_hour": arguments.price,
-        "share_of_a_core": arguments.share,
+        "device": arguments.device,
         "steps": {
             name: one.described() | {"sentences": _short(one)} for name, one in found.times.items()
         },
@@ -292,13 +267,13 @@ def main() -> int:
         "plan": asdict(plan),
         "two_fronts": asdict(found.two),
         "checks": checks,
-        "capacity": [capacity_of(name, found, plan, arguments) for name in found.times],
+        "memory_mib": {size: asdict(memory) for size, memory in found.memory.items()},
     }
     path = write_result(arguments.results, "capacity", started, report)
-    loads = ["1 client", f"{NUM_CLIENTS} clients that wait"]
-    loads += [f"{share:.0%} of that, by chance" for share in (SELDOM_SHARE, *arguments.shares)]
-    print(check_table(loads, checks))
-    print(path)
+    print(path, flush=True)
+    print(
+        write_needs(path, arguments.results, arguments.rates, terms_of(arguments), command=command)
+    )
     if found.num_errors:
         print(f"missed: {found.num_errors} requests failed", file=sys.stderr)
     return 1 if found.num_errors else 0

@@ -66,6 +66,38 @@ def calibrated(
     return replace(plan, delay_seconds=max(0.0, late) / _WAKES)
 
 
+def calibrated_fronts(plan: Plan, *, full: tuple[Level, Load]) -> Plan:
+    """The plan of a server with several fronts, with what a request takes of them and their owner.
+
+    A request takes no less of one of several fronts than of one that is alone; what is missing to
+    what was measured is of the request, and what is too much is of waking. All that an owner takes
+    is of requests: it has no load of its own that would tell what waking costs it, and this way it
+    is not thought to carry more than it does.
+
+    Args:
+        plan: Of the server, calibrated with one front, and the number of fronts that it has.
+        full: The full load on it, as it was measured and as it is simulated.
+    """
+    level, load = full
+    least, measured = plan.front_seconds, level.front_ms / 1000
+    plan = replace(plan, owner_seconds=level.owner_ms / 1000)
+    for _ in range(_NUM_ROUNDS):
+        found = load(plan)
+        missing = measured - found.front_share * plan.num_fronts * found.seconds / (
+            found.num_requests
+        )
+        of_request = max(least, plan.front_seconds + missing)
+        of_waking = _each(
+            -1000 * min(0.0, plan.front_seconds + missing - least), found.front_wakes_a_request
+        )
+        plan = replace(
+            plan,
+            front_seconds=of_request,
+            wake_seconds=max(0.0, plan.wake_seconds - of_waking),
+        )
+    return plan
+
+
 def _with_engine(plan: Plan, loads: Sequence[tuple[Level, Load]]) -> Plan:
     """The plan with what engines take beside steps, of each, of each sentence and of waking.
 

@@ -1,9 +1,10 @@
 """`python -m benchmarks.replicas`: how far replicas carry on this machine, in one go.
 
-Measures what a step costs (`steps`), servers with 1, 2, 4, … replicas up to all cores or GPUs at
-several numbers of clients (`served`), and simulates more replicas than there are with what was
-measured (`simulated`). Writes benchmarks/results/replicas-<time>.json. Leaves with 1 if a request
-failed. On a machine with many cores or GPUs it needs no flag.
+Measures what a step costs (`steps`), servers with 1, 2, 4, … replicas up to all cores or GPUs, and
+the most of them with several fronts, at several numbers of clients (`served`), and simulates more
+replicas than there are with what was measured (`simulated`). Writes
+benchmarks/results/replicas-<time>.json. Leaves with 1 if a request failed. On a machine with many
+cores or GPUs it needs no flag.
 """
 
 import argparse
@@ -24,6 +25,7 @@ from model.system.gpu_count import num_gpus
 
 _Row = dict[str, object]
 _SIMULATED = (1, 2, 4, 8, 16, 32, 64)
+_FRONTS = (2, 4, 8)
 _MOST_REQUESTS = 12_000
 
 
@@ -46,19 +48,30 @@ def variants(most: int, *, device: str) -> list[Variant]:
     """The servers that are measured: one engine on all, then more and more of them.
 
     On processors also a replica that is filled with four sentences before the next gets any, which
-    shows what that costs there.
+    shows what that costs there; and the most replicas behind several fronts.
     """
     numbers = [number for number in _SIMULATED if number < most] + [most]
     found = [Variant(replicas=number) for number in numbers]
     if device == "cpu":
         found[:0] = [Variant(replicas=1, num_threads=number) for number in sorted({1, most})]
         found += [Variant(replicas=most, fill_rows=16)] if most > 1 else []
+    if most > 1:
+        found += [Variant(replicas=most, fronts=number) for number in _FRONTS if number <= most]
     return [one for one in found if one != Variant(replicas=1) or device != "cpu"]  # it has threads
 
 
+def numbers_of_clients(clients: Sequence[int], replicas: int) -> list[int]:
+    """The numbers of clients of one server: those that are asked for, and as many a replica.
+
+    One client alone stays one.
+    """
+    return sorted({*clients, *(number * replicas for number in clients if number > 1)})
+
+
 def front_seconds(rows: Sequence[_Row]) -> float:
-    """Processor time of the front a request: the least that a number of clients had."""
-    return min(float(str(row["front_ms_a_request"])) for row in rows) / 1000
+    """Processor time of one front a request: the least that a number of clients had."""
+    alone = [row for row in rows if row["fronts"] is None]
+    return min(float(str(row["front_ms_a_request"])) for row in alone) / 1000
 
 
 def simulated(times: Sequence[StepTimes], *, front: float, clients: Sequence[int]) -> list[_Row]:
@@ -79,6 +92,8 @@ def simulated(times: Sequence[StepTimes], *, front: float, clients: Sequence[int
 
 def _rounded(outcome: dict[str, object]) -> _Row:
     shares = outcome.pop("replica_shares")
+    for name in ("latencies", "steady"):  # of each request, of each process
+        outcome.pop(name)
     assert isinstance(shares, tuple)
     rounded: _Row = {name: round(float(str(value)), 5) for name, value in outcome.items()}
     return rounded | {"replica_share": round(sum(shares) / len(shares), 4)}
@@ -128,7 +143,7 @@ def main() -> int:
         for variant in variants(most, device=arguments.device)
         for row in measure(
             variant,
-            clients=arguments.clients,
+            clients=numbers_of_clients(arguments.clients, variant.replicas),
             seconds=arguments.seconds,
             num_processes=arguments.processes or max(1, usable_cores() // 4),
             device=arguments.device,

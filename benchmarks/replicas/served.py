@@ -38,11 +38,13 @@ class Variant:
         replicas: How many.
         num_threads: Threads of each; None leaves the choice to the server.
         fill_rows: None leaves the choice to the server.
+        fronts: None: one.
     """
 
     replicas: int
     num_threads: int | None = None
     fill_rows: int | None = None
+    fronts: int | None = None
 
     @property
     def environment(self) -> dict[str, str]:
@@ -51,6 +53,7 @@ class Variant:
             "REPLICAS": self.replicas,
             "NUM_THREADS": self.num_threads,
             "FILL_ROWS": self.fill_rows,
+            "FRONTS": self.fronts,
         }
         return {
             f"DRAGOMAN_{name}": str(value) for name, value in chosen.items() if value is not None
@@ -164,6 +167,7 @@ def measure(
                     "replicas": variant.replicas,
                     "num_threads": variant.num_threads,
                     "fill_rows": variant.fill_rows,
+                    "fronts": variant.fronts,
                     "num_clients": number,
                     "requests_per_second": round(answered / level.wall_seconds, 1),
                     "num_errors": level.statuses.total() - answered,

@@ -29,13 +29,13 @@ class Plan:
         num_requests: Requests until the end.
         front_seconds: What a request takes of its front, both halves together.
         num_fronts: Fronts, which requests take in turn.
-        owner_seconds: What it takes of the owner, both halves together; there is none beside one
-            front.
+        owner_seconds: What it takes of the owner, both halves together, waking included; there is
+            none beside one front.
         segment_seconds: What a sentence takes of its engine beside encoding and steps.
         turn_seconds: What a step takes of an engine besides itself, however many rows it has.
         client_seconds: What a request takes of the process that all clients are in, both halves
             together.
-        wake_seconds: What waking from idleness takes of a front or of the owner.
+        wake_seconds: What waking from idleness takes of a front.
         client_wake_seconds: Of the clients' process.
         engine_wake_seconds: Of an engine.
         delay_seconds: From an event to the process that waited for it.
@@ -65,6 +65,21 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Steady:
+    """Shares of the time that processes were at work, after the beginning, while requests came.
+
+    Attributes:
+        front_shares: Of each front.
+        replica_shares: Of each engine.
+        owner_share: Of the owner.
+    """
+
+    front_shares: tuple[float, ...] = ()
+    replica_shares: tuple[float, ...] = ()
+    owner_share: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """What came of it.
 
@@ -84,6 +99,7 @@ class Outcome:
         client_wakes_a_request: How often the clients' process did.
         engine_wakes_a_request: How often engines did.
         latencies: Of each request, in the order in which they came.
+        steady: What processes were at work for while requests came at given times.
     """
 
     requests_per_second: float
@@ -101,6 +117,7 @@ class Outcome:
     client_wakes_a_request: float = 0.0
     engine_wakes_a_request: float = 0.0
     latencies: tuple[float, ...] = field(default=(), repr=False)
+    steady: Steady = field(default_factory=Steady)
 
 
 class Simulation:
@@ -148,17 +165,22 @@ class Simulation:
             for _ in range(plan.num_replicas)
         ]
         self._fronts = [new(wake_seconds=plan.wake_seconds) for _ in range(plan.num_fronts)]
-        self._owner = new(wake_seconds=plan.wake_seconds)
+        self._owner = new()
         self._clients = new(wake_seconds=plan.client_wake_seconds)
         self._num_asked = self._num_segments = 0
         self._answers: list[tuple[float, float]] = []  # when, and how long it took
         self._latencies: dict[int, float] = {}  # of each request, by its number
+        self._steady_since = (0.0, list[float]())  # when, and what had been worked until then
+        self._steady = Steady()
 
     def run(self) -> Outcome:
         """Simulate until all requests are answered."""
         for place, seconds in enumerate(self._arrivals):
             own = self._asked[place] if self._asked else ()
             self._time.at(seconds, partial(self._ask, own))
+        if self._arrivals:
+            self._time.at(self._arrivals[len(self._arrivals) // 10], self._begin_steady)
+            self._time.at(self._arrivals[-1], self._end_steady)
         for _ in range(0 if self._arrivals else self._plan.num_clients):
             self._ask()
         self._time.run()
@@ -220,6 +242,26 @@ class Simulation:
                 sentence, request=number, request_work=request_work, on_done=on_done
             )
 
+    def _worked(self) -> list[float]:
+        engines = [one.process for one in self._replicas]
+        return [one.busy_seconds for one in (self._owner, *self._fronts, *engines)]
+
+    def _begin_steady(self) -> None:
+        self._steady_since = self._time.now, self._worked()
+
+    def _end_steady(self) -> None:
+        since, before = self._steady_since
+        seconds = max(self._time.now - since, 1e-12)
+        owner, *others = [
+            (now - then) / seconds for now, then in zip(self._worked(), before, strict=True)
+        ]
+        number = self._plan.num_fronts
+        self._steady = Steady(
+            front_shares=tuple(others[:number]),
+            replica_shares=tuple(others[number:]),
+            owner_share=owner,
+        )
+
     def _outcome(self) -> Outcome:
         num_left_out = len(self._answers) // 10
         begin = self._answers[num_left_out][0] if num_left_out else 0.0
@@ -245,6 +287,7 @@ class Simulation:
             engine_wakes_a_request=sum(one.process.num_wakes for one in self._replicas)
             / len(self._answers),
             latencies=tuple(self._latencies[number] for number in range(len(self._latencies))),
+            steady=self._steady,
         )
 
 

@@ -127,6 +127,7 @@ def measure_steps(
     *,
     num_threads: int,
     seconds_each: float,
+    device: str = "cpu",
     clock: Callable[[], float] = time.perf_counter,
 ) -> StepTimes:
     """Run as many sentences as `NUM_SENTENCES` says, each number for some seconds.
@@ -136,9 +137,11 @@ def measure_steps(
         texts: One sentence each.
         num_threads: Of the engine.
         seconds_each: How long each number of sentences runs.
+        device: Where the network runs. A step is over when its winners are known here, so what it
+            launches on a device counts.
         clock: Seconds, monotonic.
     """
-    runnable = load_for_decoding(checkpoint, num_threads=num_threads)
+    runnable = load_for_decoding(checkpoint, device=device, num_threads=num_threads)
     manifest = runnable.manifest
     pipeline = TextPipeline(runnable.tokenizer, manifest.limits)
     pair = manifest.pairs[0]

@@ -4,6 +4,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.replicas.__main__ import (
+    front_seconds,
+    numbers_of_clients,
+    simulated,
+    variants,
+)
+from benchmarks.replicas.served import Variant
 from benchmarks.replicas.simulation import Plan, knee, simulate
 from benchmarks.replicas.steps import Sentence, StepTimes
 
@@ -90,3 +97,34 @@ def test_steps_are_linear_between_what_was_measured_and_beyond():
     found = [times.step(rows) for rows in (1, 4, 6, 8, 12, 16, 20)]
     assert found == pytest.approx([1.0, 1.0, 1.1, 1.2, 2.2, 3.2, 4.2])
     assert times.rows_that_cost_little() == 8
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_the_most_replicas_are_measured_with_several_fronts_too(device: str):
+    found = variants(4, device=device)
+    assert [one.fronts for one in found if one.fronts] == [2, 4]
+    assert {one.replicas for one in found if one.fronts} == {4}
+    assert Variant(replicas=4, fronts=2).environment == {
+        "DRAGOMAN_REPLICAS": "4",
+        "DRAGOMAN_FRONTS": "2",
+    }
+
+
+def test_on_one_core_or_gpu_there_is_one_front():
+    assert all(one.fronts is None for one in variants(1, device="cpu"))
+
+
+def test_there_are_as_many_clients_more_as_there_are_replicas():
+    assert numbers_of_clients([1, 8, 32], 1) == [1, 8, 32]
+    assert numbers_of_clients([1, 8, 32], 16) == [1, 8, 32, 128, 512]
+
+
+def test_the_time_of_one_front_is_none_of_several():
+    rows = [{"fronts": None, "front_ms_a_request": 0.5}, {"fronts": 2, "front_ms_a_request": 0.1}]
+    assert front_seconds(rows) == 0.0005
+
+
+def test_every_number_of_replicas_is_a_row_of_figures():
+    rows = simulated([LINEAR], front=0.001, clients=(2,))
+    assert {row["num_replicas"] for row in rows} == {1, 2, 4, 8, 16, 32, 64}
+    assert all(isinstance(value, (int, float)) for row in rows for value in row.values())
