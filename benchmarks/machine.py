@@ -3,6 +3,7 @@
 import hashlib
 import os
 import platform
+import shlex
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -130,7 +131,7 @@ def fixed_work_seconds() -> float:
 
 def describe_command(module: str, words: Sequence[str]) -> str:
     """What was typed; absolute paths are cut to what names neither a person nor this machine."""
-    return " ".join([f"python -m {module}", *map(_shortened, words)])
+    return f"python -m {module} {shlex.join(map(_shortened, words))}".rstrip()
 
 
 def _shortened(word: str) -> str:

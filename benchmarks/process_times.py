@@ -125,7 +125,7 @@ class ProcessTimes:
     def _note(self, key: _Key, ticks: int) -> None:
         words = self._words(key[0])
         process = self._seen.setdefault(key, _Process("unknown", 0, 0))
-        process.last = ticks
+        process.last = max(process.last, ticks)  # two look at once, at the end
         if key[0] == self._root:
             process.kind = ROOT_KIND
         elif words:  # one that has ended has none

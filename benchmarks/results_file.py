@@ -12,7 +12,7 @@ RESULTS = Path(__file__).resolve().parent / "results"
 
 
 def write_result(folder: Path, name: str, started: datetime, result: Mapping[str, object]) -> Path:
-    """Write results whole, as JSON; their folder is made if need be.
+    """Write results as JSON; their folder is made if need be.
 
     Args:
         folder: Of results.

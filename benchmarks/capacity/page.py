@@ -72,9 +72,9 @@ def _run(measured: Found, source: str, needs: str) -> str:
     )
 
 
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, num_words: int = 1) -> str:
-    """A table whose first columns are words and whose others are figures."""
-    rule = ["---"] * num_words + ["--:"] * (len(heads) - num_words)
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table whose first column is words and whose others are figures."""
+    rule = ["---"] + ["--:"] * (len(heads) - 1)
     lines = [f"| {' | '.join(heads)} |", f"|{'|'.join(rule)}|"]
     return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
 

@@ -10,7 +10,7 @@
 {{- define "dragoman.settings" -}}
 {{- $settings := dict "DRAGOMAN_GRACE_SECONDS" 30 "DRAGOMAN_START_TIMEOUT_SECONDS" 120 "DRAGOMAN_LOG_LEVEL" "info" -}}
 {{- /* A CPU is each front's, one their owner's where there are several, and the others are shared by
-       the replicas, as the server itself does it (service/placement.py). By itself it reads the quota,
+       the replicas, evenly, as the server itself does it (service/placement.py) but for what is left over. By itself it reads the quota,
        and there is none; where there is one, "auto" is the server's own choice. */ -}}
 {{- $replicas := get .values.settings "DRAGOMAN_REPLICAS" | default 1 | toString -}}
 {{- $fronts := get .values.settings "DRAGOMAN_FRONTS" | default 1 | int -}}

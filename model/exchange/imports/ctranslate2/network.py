@@ -310,7 +310,7 @@ def _scales(layout: Layout, shape: LayerShape) -> Settings:
                 if layout.number(path, 0.0) != 1.0:
                     layout.problems.append(f"{path} is not 1, which is not supported")
     factor = layout.number(_OUTPUT_SCALE, 1.0)
-    is_scaled = math.isclose(factor, shape.width**-0.5, rel_tol=1e-3)
+    is_scaled = shape.width > 0 and math.isclose(factor, shape.width**-0.5, rel_tol=1e-3)
     if not is_scaled and factor != 1.0:
         layout.problems.append(f"{_OUTPUT_SCALE} is {factor:g}; it must be 1 or {shape.width}^-0.5")
     return {"scale_attention": False, "scale_output": is_scaled}
@@ -343,7 +343,7 @@ def _positions(
         kind, offset = _GENERATED
         return {"position": kind, "position_offset": offset}, None
     num_rows = min((layout.shape(path) or (0,))[0] for path in stored)
-    usable = [layout.use(path, (layout.shape(path)[0], shape.width)) for path in stored]
+    usable = [layout.use(path, ((layout.shape(path) or (0,))[0], shape.width)) for path in stored]
     if len(stored) < len(_SIDES):
         layout.problems.append(f"it has {stored[0]} alone, which is not supported")
     if not all(usable) or layout.problems:
