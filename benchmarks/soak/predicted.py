@@ -99,7 +99,7 @@ async def run(plan: Plan, folder: Path) -> Outcome:
     """Measure, simulate, compare."""
     lines = (ROOT / "benchmarks" / "sentences.en").read_text(encoding="utf-8").splitlines()
     recorded = recorded_requests()
-    lengths = text_lengths(recorded, NUM_TEXTS)
+    lengths = text_lengths(recorded, NUM_TEXTS, seed=1)
     texts = texts_of_lengths(lines, lengths, seed=1)
     asked = sentences_of(ONE_BUNDLED, texts)
     times = measure_steps(ONE_BUNDLED, texts, num_threads=1, seconds_each=plan.step_seconds)

@@ -42,13 +42,16 @@ def recorded_requests() -> list[Recorded]:
         ]
 
 
-def text_lengths(recorded: Sequence[Recorded], number: int) -> list[int]:
-    """Tokens of so many texts that are as long as the trace's answers, ascending.
+def text_lengths(recorded: Sequence[Recorded], number: int, *, seed: int) -> list[int]:
+    """Tokens of so many texts that are as long as the trace's answers, in any order.
 
     Each stands for as many answers as every other: the middle one of its part of all of them.
     """
-    lengths = sorted(one.num_tokens for one in recorded)
-    return [lengths[int((place + 0.5) * len(lengths) / number)] for place in range(number)]
+    all_lengths = sorted(one.num_tokens for one in recorded)
+    each = len(all_lengths) / number
+    lengths = [all_lengths[int((place + 0.5) * each)] for place in range(number)]
+    Random(seed).shuffle(lengths)  # who takes the first ones only has short and long ones, too
+    return lengths
 
 
 def texts_of_lengths(lines: Sequence[str], lengths: Sequence[int], *, seed: int) -> list[str]:
@@ -81,7 +84,7 @@ def played(
 
     Args:
         recorded: The trace.
-        lengths: Tokens of each text, ascending.
+        lengths: Tokens of each text.
         rate: Requests a second, in the mean.
         seconds: The whole of it, at most.
         seed: Of which requests are kept.
@@ -89,8 +92,10 @@ def played(
     number = min(round(rate * seconds), len(recorded))
     kept = sorted(Random(seed).sample(range(len(recorded)), number))
     pace = number / rate / (recorded[-1].seconds or 1.0)
-    last = len(lengths) - 1
-    return [
-        (one.seconds * pace, min(bisect_left(lengths, one.num_tokens), last))
-        for one in map(recorded.__getitem__, kept)
-    ]
+    texts = sorted(range(len(lengths)), key=lengths.__getitem__)
+    ascending = [lengths[text] for text in texts]
+    requests = []
+    for one in map(recorded.__getitem__, kept):
+        place = min(bisect_left(ascending, one.num_tokens), len(texts) - 1)
+        requests.append((one.seconds * pace, texts[place]))
+    return requests

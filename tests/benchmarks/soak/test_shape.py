@@ -26,11 +26,13 @@ def test_the_trace_is_the_hour_that_was_published() -> None:
 
 
 def test_texts_are_as_long_as_the_answers_of_the_trace() -> None:
-    lengths = text_lengths(RECORDED, 500)
+    lengths = text_lengths(RECORDED, 500, seed=1)
     assert len(lengths) == 500
-    assert lengths == sorted(lengths)
     assert mean(lengths) == pytest.approx(mean(one.num_tokens for one in RECORDED), rel=0.01)
-    assert lengths[250] == pytest.approx(129, abs=1)
+    assert sorted(lengths)[250] == pytest.approx(129, abs=1)
+    assert mean(lengths[:100]) == pytest.approx(mean(lengths), rel=0.25), (
+        "the first ones are as all"
+    )
 
 
 def test_a_text_is_sentences_that_follow_each_other_until_it_is_long_enough() -> None:
@@ -74,5 +76,5 @@ def test_time_runs_faster_when_more_requests_are_wanted_than_there_are() -> None
 
 def test_a_request_has_the_text_whose_length_is_next_to_its_own() -> None:
     recorded = [Recorded(seconds=place, num_tokens=place) for place in range(8)]
-    asked = played(recorded, [1, 3, 5], rate=1, seconds=8, seed=1)
-    assert [text for _, text in asked] == [0, 0, 1, 1, 2, 2, 2, 2]
+    asked = played(recorded, [5, 1, 3], rate=1, seconds=8, seed=1)
+    assert [text for _, text in asked] == [1, 1, 2, 2, 0, 0, 0, 0]
