@@ -35,6 +35,8 @@ _ORDERED = re.compile(r"%[#0+-]{0,3}\d{0,3}(?:\.\d{1,3})?[A-Za-z@]{1,3}|\{\}")
 _COUNTED = re.compile(r"%(?:\d\$)?\d?l{0,2}[diu]|\{(?:n|count|total|num\w*)\}")
 _OPENING = re.compile(rf"<[^/][^>]*[^/]>|<\w>|!?\[(?![/^])|{OPENING_CODES}")
 _TAG = re.compile(r"</?[A-Za-z0-9][^<>]*+>")
+# Tags of elements that have nothing inside.
+_VOID = re.compile(r"<(?:br|hr|img|input|wbr)\b[^<>]*+>", re.IGNORECASE)
 _PAIRED = frozenset(("*", "**", "***", "_", "__", "~~"))
 _TAG_OR_MARKUP = re.compile(rf"[<&*_~!\[\]{{']|{LOOSE_CODES}")
 _ENDS = ("</", "](", "][", "[/", "{% end")
@@ -345,7 +347,7 @@ def _is_element(one: Loose | None, other: Loose | None) -> bool:
 
 def _is_half(one: Loose, *, is_opening: bool) -> bool:
     """Whether it is, of marks that touch each other, one that begins or ends an element here."""
-    tags = _TAG.findall(one.mark)
+    tags = _TAG.findall(_VOID.sub("", one.mark))
     if tags:
         tag = tags[-1] if is_opening else tags[0]
         return _OPENING.fullmatch(tag) is not None if is_opening else tag.startswith("</")

@@ -113,6 +113,9 @@ def test_loose_marks_go_where_the_alignment_divides_the_words(
         ("see <b>this", ["sieh"], [0], True),
         ("see <b>this", ["dies"], [1], False),
         ("<hr>see <b>this</b>", ["dies"], [1], False),
+        ("first<br>second", ["zweites"], [0], False),
+        ("first<img src=a>second", ["zweites"], [0], False),
+        ("first <br><b>second", ["erstes"], [0], True),
     ],
 )
 def test_a_tag_that_stands_around_nothing_was_lost(
