@@ -133,7 +133,7 @@ def test_amounts_are_equal_if_and_only_if_their_digits_are_in_any_two_notations(
             assert differs_in_numbers(one, two) is (own != other), (one, two)
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(100)
 @pytest.mark.parametrize(
     "part",
     ["1", "123 ", "123，", "1,", "1.", "1:", "1-", ".5", "1 m", "5 % ", "$5", "1a2b-", "A1-"],
