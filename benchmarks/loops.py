@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec import structs
 from sacrebleu import corpus_chrf
 
-from benchmarks.marks import named_pairs
+from benchmarks.corpora import named_pairs
 from benchmarks.over_checkpoints import measure_all
 from model.config import SearchConfig
 from model.loading import load_for_decoding

@@ -22,7 +22,7 @@ from pathlib import Path
 import msgspec
 from sacrebleu import corpus_chrf
 
-from benchmarks.marks import dev_pairs
+from benchmarks.corpora import dev_pairs
 from benchmarks.over_checkpoints import measure_all
 from model.config import SearchConfig
 from model.decode.session import Hypothesis

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from sacrebleu import corpus_bleu, corpus_chrf
 
-from benchmarks.marks import dev_pairs
+from benchmarks.corpora import dev_pairs
 from benchmarks.over_checkpoints import measure_all
 from model.config import SearchConfig
 from model.loading import load_for_decoding

@@ -50,7 +50,8 @@ from model.text.drafts.segments import (
 )
 from model.text.drafts.tries import Placed, Tries, merged, without
 from model.text.languages.tags import LanguagePair
-from model.text.marks.carrying import Carried, Restored, hidden, restore, without_marks_of
+from model.text.marks.carried import Carried, Restored
+from model.text.marks.carrying import hidden, restore, without_marks_of
 from model.text.marks.finding import Mark, find_inner_marks, find_marks
 from model.text.sentences.segmenter import LINE_BREAKS
 from model.text.sentences.stretches import stretches

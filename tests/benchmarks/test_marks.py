@@ -1,7 +1,5 @@
-import gzip
 import json
 from dataclasses import asdict
-from pathlib import Path
 
 import pytest
 
@@ -11,10 +9,7 @@ from benchmarks.marks import (
     Marked,
     Outcome,
     figures_of,
-    in_turn,
-    interfaces,
     is_kept,
-    mails,
     marked_sentences,
     shared_words,
     table,
@@ -77,17 +72,6 @@ def test_words_of_latin_letters_in_chinese_are_shared_and_those_of_german_are_no
     assert shared_words("a row", "row_number 行") == []
 
 
-def test_strings_of_interfaces_take_their_turn(tmp_path: Path) -> None:
-    for language, line in (("en", "Cancel"), ("de", "Abbrechen")):
-        for name, number in (("aosp-apps", 2), ("thunderbird", 1), ("wesnoth", 1)):
-            (tmp_path / f"{name}.{language}.gz").write_bytes(
-                gzip.compress(f"{line}\n".encode() * number)
-            )
-    pairs = in_turn(interfaces(tmp_path, "en", "de"))
-    assert [corpus for *_, corpus in pairs] == ["aosp-apps", "thunderbird", "aosp-apps"]
-    assert pairs[0][:2] == ("Cancel", "Abbrechen")
-
-
 def test_figures_can_be_written_down() -> None:
     marked = marked_sentences(PAIRS, english=0, limit=9)
     figures = list(
@@ -121,15 +105,3 @@ def test_the_table_has_a_row_a_kind_and_a_column_a_way() -> None:
         "|---|---:|---:|",
         "| en-de, tags, 4 | 100.0% 100.0% 40.0 | 75.0% 100.0% 40.0 |",
     ]
-
-
-def test_mails_are_the_same_in_all_languages_and_have_a_word_for_a_mark_in_each() -> None:
-    for source, target in (("en", "de"), ("de", "en"), ("en", "zh"), ("zh", "en")):
-        [corpus] = mails(source, target)
-        english = 0 if source == "en" else 1
-        marked = marked_sentences(corpus, english=english, limit=1_000)
-        assert len(marked) == len(corpus) >= 60
-        assert sum(not one.is_beside for one in marked) >= 59
-        assert {one.kind for one in marked} == set(KINDS)
-        assert all(is_kept(one, one.reference) for one in marked)
-    assert mails("en", "fr") == []

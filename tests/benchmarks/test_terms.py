@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from benchmarks.marks import dev_pairs
+from benchmarks.corpora import dev_pairs
 from benchmarks.terms import Figures, measure, table, termed_sentences, translations, words_of
 
 ROOT = Path(__file__).parents[2]

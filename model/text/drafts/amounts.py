@@ -31,10 +31,13 @@ class _Number:
     Attributes:
         value: The same for all ways to write it.
         parts: What it is in a language that writes its parts with words between them.
+        divided: The two numbers that a decimal may be as well: a day and a month, an hour and its
+            minutes, or items of a list.
     """
 
     value: str
     parts: tuple[str, ...]
+    divided: tuple[str, ...] = ()
 
 
 def differs_in_numbers(source: str, target: str) -> bool:
@@ -51,18 +54,25 @@ def differs_in_numbers(source: str, target: str) -> bool:
     own, other = list(_numbers(source)), list(_numbers(target))
     values = Counter(one.value for one in own)
     common = values & Counter(one.value for one in other)
-    return _parts_beside(own, common) != _parts_beside(other, common)
+    own, other = _beside(own, common), _beside(other, common)
+    # 14.3 is no decimal beside 3/14; beside 14.03 it is another one.
+    are_divided = not all(any(one.divided for one in some) for some in (own, other))
+    return _parts(own, are_divided=are_divided) != _parts(other, are_divided=are_divided)
 
 
-def _parts_beside(numbers: Iterable[_Number], common: Counter[str]) -> Counter[str]:
-    """Parts of all numbers but those that both texts have."""
-    left, parts = common.copy(), Counter[str]()
+def _beside(numbers: Iterable[_Number], common: Counter[str]) -> list[_Number]:
+    """All numbers but those that both texts have."""
+    left, beside = common.copy(), []
     for number in numbers:
         if left[number.value]:
             left[number.value] -= 1
         else:
-            parts.update(number.parts)
-    return parts
+            beside.append(number)
+    return beside
+
+
+def _parts(numbers: Iterable[_Number], *, are_divided: bool) -> Counter[str]:
+    return Counter(part for one in numbers for part in (are_divided and one.divided) or one.parts)
 
 
 def _numbers(text: str) -> Iterator[_Number]:
@@ -101,7 +111,9 @@ def _amount(text: str) -> _Number:
     is_decimal = last in ".," and last not in before and len(set(before)) < 2
     if is_decimal and (not before or _are_thousands(whole_groups)):
         value = f"{_plain(''.join(whole_groups))}.{decimals}"
-        return _Number(value=value, parts=(value,))
+        is_short = not before and all(len(group) <= 2 for group in groups)
+        divided = tuple(map(_plain, groups)) if is_short else ()
+        return _Number(value=value, parts=(value,), divided=divided)
     return _Number(value=text, parts=tuple(map(_plain, groups)))
 
 

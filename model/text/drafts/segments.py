@@ -16,7 +16,7 @@ from model.text.constraints.glossary import Term, TermUse, uses_of
 from model.text.drafts.checks import Quality
 from model.text.languages.scripts import UNSPACED_LANGUAGES
 from model.text.languages.tags import LanguagePair, primary_language
-from model.text.marks.carrying import Carried
+from model.text.marks.carried import Carried
 
 RETRY_NGRAM = 3
 """Tokens in a row that come once where an earlier try looped: too few for a loop (`has_loop`)."""

@@ -8,116 +8,29 @@ writes. Two ways, side by side in one sentence:
 - A loose mark (a tag, emoji) is left out. It comes back where the alignment puts the words around
   it (`model.text.marks.placing`).
 
-Which marks there are is `model.text.marks.finding`; what is tried after one way failed
-`model.text.drafts.tries`.
+Which marks there are is `model.text.marks.finding`; whether words are left between two of them
+`model.text.marks.emptied`; what is tried after one way failed `model.text.drafts.tries`.
 """
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from dataclasses import replace
 
 from model.text.languages.scripts import is_one_word
+from model.text.marks.carried import Carried, Loose, Placed, Restored, StandIn
 from model.text.marks.casing import Casing, lowered, raised
+from model.text.marks.emptied import is_emptied
 from model.text.marks.finding import LOOSE_KINDS, Mark
-from model.text.marks.inline_codes import (
-    LOOSE_CODES,
-    OPENING_CODES,
-    is_closing,
-    is_loose,
-    partners,
-)
+from model.text.marks.inline_codes import is_loose, partners
 from model.text.marks.patterns import Kind
 from model.text.marks.placing import placed_marks
 
 _ORDERED = re.compile(r"%[#0+-]{0,3}\d{0,3}(?:\.\d{1,3})?[A-Za-z@]{1,3}|\{\}")
 # Placeholders that a number is filled into, around which a sentence has plurals.
 _COUNTED = re.compile(r"%(?:\d\$)?\d?l{0,2}[diu]|\{(?:n|count|total|num\w*)\}")
-_OPENING = re.compile(rf"<[^/][^>]*[^/]>|<\w>|!?\[(?![/^])|{OPENING_CODES}")
-_TAG = re.compile(r"</?[A-Za-z0-9][^<>]*+>")
-_PAIRED = frozenset(("*", "**", "***", "_", "__", "~~"))
-_TAG_OR_MARKUP = re.compile(rf"[<&*_~!\[\]{{']|{LOOSE_CODES}")
-_ENDS = ("</", "](", "][", "[/", "{% end")
 _MAX_LOOSE = 32
 _JOINERS = frozenset("/:-=&,.|x@")
 _CLOSING = ".,;:!?)]}»”’。，、；：！？）】」』"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StandIn:
-    """Stand-in that the network reads instead of a mark.
-
-    Attributes:
-        name: The stand-in.
-        mark: The mark, or several that touch each other.
-    """
-
-    name: str
-    mark: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Loose:
-    """A mark that is left out.
-
-    Attributes:
-        mark: Its text.
-        place: Characters before it in what the network reads.
-        has_space_before: There is space, or nothing, before it in the source.
-        has_space_after: The same behind it, or a sign that ends a clause.
-    """
-
-    mark: str
-    place: int
-    has_space_before: bool
-    has_space_after: bool
-
-    @property
-    def is_opening(self) -> bool:
-        """Whether it belongs to the word behind it."""
-        if self.has_space_before == self.has_space_after:
-            return not self.is_free and _OPENING.match(self.mark) is not None
-        return self.has_space_before
-
-    @property
-    def is_free(self) -> bool:
-        """Whether it belongs to neither word: it has space around, or stands for itself."""
-        is_alike = self.has_space_before == self.has_space_after
-        return is_alike and (self.has_space_before or _TAG_OR_MARKUP.match(self.mark) is None)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Carried:
-    """Text that the network reads, with stand-ins for marks.
-
-    Attributes:
-        shown: That.
-        stand_ins: In the order of the text.
-        loose: Marks that are left out, likewise.
-        marks: Texts of all marks that something else does not stand for.
-        casing: Casing that was taken off; None if none was.
-    """
-
-    shown: str
-    stand_ins: tuple[StandIn, ...] = ()
-    loose: tuple[Loose, ...] = ()
-    marks: tuple[str, ...] = ()
-    casing: Casing | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Restored:
-    """A translation with its marks.
-
-    Attributes:
-        text: All marks of the source are in it, whatever the network wrote.
-        is_lost: The network lost or doubled a stand-in, or changed the order of marks whose order
-            is their meaning, and these marks stand anywhere; or nothing is left between two marks
-            that were around words.
-    """
-
-    text: str
-    is_lost: bool
 
 
 def carry(
@@ -146,29 +59,25 @@ def carry(
     folded = text.lower()
     free = [(name for name in some if name.lower() not in folded) for some in (names, numbers)]
     shown, done = "", 0
-    stand_ins: list[StandIn] = []
-    loose: list[Loose] = []
+    each: list[StandIn | Loose | None] = []
     for start, end, kind in _grouped(text, marks):
         shown += words[done:start]
-        mark, done = _written(text, start, end, marks), end
+        mark, after, done = _written(text, start, end, marks), text[end : end + 1], end
         if kind in LOOSE_KINDS:
-            if len(loose) == _MAX_LOOSE:
-                return None
-            loose.append(_loose(mark, shown, text[end : end + 1]))
+            each.append(_loose(mark, shown, after))
             # Of two spaces, one before it and one behind it, one is left; two words stay two.
-            done += not shown[-1:].strip() and text[end : end + 1].isspace()
-            shown += " " if is_one_word(shown[-1:], text[end : end + 1]) else ""
-            continue
-        is_number = kind == "number" or _COUNTED.fullmatch(mark) is not None
-        name = next(free[is_number], None) or next(free[False], None)
-        if name is None:
-            return None
-        stand_ins.append(StandIn(name=name, mark=mark))
-        shown += name
+            done += not shown[-1:].strip() and after.isspace()
+            shown += " " if is_one_word(shown[-1:], after) else ""
+        else:
+            each.append(stand_in := _stand_in(mark, kind, *free))
+            shown += stand_in.name if stand_in else ""
+    loose = tuple(one for one in each if isinstance(one, Loose))
+    if None in each or len(loose) > _MAX_LOOSE:
+        return None
     return Carried(
         shown=shown + words[done:],
-        stand_ins=tuple(stand_ins),
-        loose=tuple(loose),
+        stand_ins=tuple(one for one in each if isinstance(one, StandIn)),
+        loose=loose,
         marks=tuple(text[mark.start : mark.end] for mark in marks if mark.replacement is None),
         casing=casing,
     )
@@ -196,7 +105,7 @@ def restore(
     """
     found = [_found(stand_in.name, text) for stand_in in carried.stand_ins]
     placed = [
-        _Placed(start=span[0], end=span[1], mark=stand_in.mark)
+        Placed(start=span[0], end=span[1], mark=stand_in.mark)
         for span, stand_in in zip(found, carried.stand_ins, strict=True)
         if span is not None
     ]
@@ -204,20 +113,14 @@ def restore(
     found_marks = placed_marks(marks, sources, alignment)
     cuts = [(one.index, [0, *ends][one.num_tokens]) for one in found_marks]
     insertions = _insertions(carried, cuts, text, placed)
-    parts = list(_parts(text, sorted([*placed, *insertions], key=lambda one: (one.start, one.end))))
-    if carried.casing is not None:
-        casing = carried.casing
-        parts = [
-            (part if is_mark else raised(part, casing, language), is_mark)
-            for part, is_mark in parts
-        ]
+    in_order = sorted([*placed, *insertions], key=lambda one: (one.start, one.end))
+    joined = "".join(_parts(text, in_order, carried.casing, language))
     lost = [s.mark for s, span in zip(carried.stand_ins, found, strict=True) if span is None]
-    joined = "".join(part for part, _ in parts)
     return Restored(
         text=" ".join([joined, *lost]).strip() if lost else joined,
         is_lost=bool(lost)
         or not _is_in_order(placed)
-        or _is_emptied(carried, [one.index for one in found_marks], insertions, text, placed),
+        or is_emptied(carried, [one.index for one in found_marks], insertions, text, placed),
     )
 
 
@@ -244,15 +147,6 @@ def without_marks_of(carried: Carried, text: str) -> Carried:
         else:
             loose.append(one)
     return replace(carried, stand_ins=tuple(stand_ins), loose=tuple(loose))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Placed:
-    """A mark instead of a stretch of the translation, which may be empty."""
-
-    start: int
-    end: int
-    mark: str
 
 
 def _grouped(text: str, marks: Sequence[Mark]) -> Iterator[tuple[int, int, Kind]]:
@@ -285,6 +179,15 @@ def _written(text: str, start: int, end: int, marks: Sequence[Mark]) -> str:
     return "".join([*parts, text[done:end]])
 
 
+def _stand_in(
+    mark: str, kind: Kind, names: Iterator[str], numbers: Iterator[str]
+) -> StandIn | None:
+    """The next stand-in that is left, or none."""
+    is_number = kind == "number" or _COUNTED.fullmatch(mark) is not None
+    name = (next(numbers, None) if is_number else None) or next(names, None)
+    return None if name is None else StandIn(name=name, mark=mark)
+
+
 def _loose(mark: str, shown: str, after: str) -> Loose:
     return Loose(
         mark=mark,
@@ -301,71 +204,17 @@ def _found(name: str, text: str) -> tuple[int, int] | None:
     return spans[0] if len(spans) == 1 else None
 
 
-def _is_in_order(placed: Sequence[_Placed]) -> bool:
+def _is_in_order(placed: Sequence[Placed]) -> bool:
     """Whether marks that are filled in by their order (%s, {}) have kept it."""
     starts = [one.start for one in placed if _ORDERED.search(one.mark)]
     return starts == sorted(starts)
 
 
-def _is_emptied(
-    carried: Carried,
-    order: Sequence[int],
-    insertions: Sequence[_Placed],
-    text: str,
-    placed: Sequence[_Placed],
-) -> bool:
-    """Whether a tag's words went elsewhere, so that it stands around nothing.
-
-    One half of a tag may be outside of the sentence: then the sentence's edge stands for it.
-    """
-    starts = dict(zip(order, (one.start for one in insertions), strict=True))
-    edges = [0, *(starts[index] for index in range(len(carried.loose))), len(text)]
-    places = [0, *(one.place for one in carried.loose), len(carried.shown)]
-    marks = [None, *carried.loose, None]
-    for index, (one, other) in enumerate(pairwise(marks)):
-        had_words = carried.shown[places[index] : places[index + 1]].strip() != ""
-        if had_words and _is_element(one, other):
-            start, end = edges[index], edges[index + 1]
-            has_mark = any(start <= span.start and span.end <= end for span in placed)
-            if not text[start:end].strip() and not has_mark:
-                return True
-    return False
-
-
-def _is_element(one: Loose | None, other: Loose | None) -> bool:
-    """Whether the words between two marks, or a mark and the sentence's edge, are in a tag."""
-    if one is not None and other is not None and _are_around(one.mark, other.mark):
-        return True
-    if any(mark is not None and is_loose(mark.mark[0]) for mark in (one, other)):
-        return False  # both halves of a document's inline codes are in the sentence
-    is_begun = one is None or _is_half(one, is_opening=True)
-    is_ended = other is None or _is_half(other, is_opening=False)
-    return is_begun and is_ended and (one is not None or other is not None)
-
-
-def _is_half(one: Loose, *, is_opening: bool) -> bool:
-    """Whether it is, of marks that touch each other, one that begins or ends an element here."""
-    tags = _TAG.findall(one.mark)
-    if tags:
-        tag = tags[-1] if is_opening else tags[0]
-        return _OPENING.fullmatch(tag) is not None if is_opening else tag.startswith("</")
-    is_beside = one.has_space_before, one.has_space_after
-    return one.mark in _PAIRED and is_beside == (is_opening, not is_opening)
-
-
-def _are_around(opening: str, closing: str) -> bool:
-    """Whether two marks are a tag's, or markup's, around what is between them."""
-    if opening == closing:
-        return _TAG_OR_MARKUP.match(opening) is not None
-    is_end = closing.startswith(_ENDS) or is_closing(closing[0])
-    return is_end and _OPENING.match(opening) is not None
-
-
 def _insertions(
-    carried: Carried, cuts: Sequence[tuple[int, int]], text: str, placed: Sequence[_Placed]
-) -> list[_Placed]:
+    carried: Carried, cuts: Sequence[tuple[int, int]], text: str, placed: Sequence[Placed]
+) -> list[Placed]:
     """Loose marks between the words around their cuts, in order."""
-    insertions: list[_Placed] = []
+    insertions: list[Placed] = []
     low = 0
     pairs = partners([one.mark for one in carried.loose])
     for index, cut in cuts:
@@ -380,7 +229,7 @@ def _insertions(
         if one.is_free:
             mark = (" " if text[:place].strip() else "") + mark
             mark += " " if text[place:].strip() and text[place] not in f" {_CLOSING}" else ""
-        insertions.append(_Placed(start=place, end=place, mark=mark))
+        insertions.append(Placed(start=place, end=place, mark=mark))
         low = place
     return insertions
 
@@ -389,7 +238,7 @@ def _ends_closing(text: str) -> bool:
     return text[-1:] in _CLOSING
 
 
-def _beside_words(one: Loose, text: str, place: int, placed: Sequence[_Placed]) -> int:
+def _beside_words(one: Loose, text: str, place: int, placed: Sequence[Placed]) -> int:
     """The place nearest to a cut that is inside no word and no stand-in, on the mark's side."""
     is_opening = one.is_opening
     inside = next((span for span in placed if span.start < place < span.end), None)
@@ -403,11 +252,13 @@ def _beside_words(one: Loose, text: str, place: int, placed: Sequence[_Placed]) 
     return len(text[:place].rstrip(" "))
 
 
-def _parts(text: str, placed: Sequence[_Placed]) -> Iterator[tuple[str, bool]]:
-    """The translation with marks in their places, each part with whether it is a mark."""
+def _parts(
+    text: str, placed: Sequence[Placed], casing: Casing | None, language: str
+) -> Iterator[str]:
+    """The translation with marks in their places; the words between them have the casing."""
     done = 0
-    for one in placed:
-        yield text[done : one.start], False
-        yield one.mark, True
+    for one in [*placed, Placed(start=len(text), end=len(text), mark="")]:
+        words = text[done : one.start]
+        yield words if casing is None else raised(words, casing, language)
+        yield one.mark
         done = one.end
-    yield text[done:], False

@@ -70,9 +70,14 @@ _WORD = "[A-Za-z_][A-Za-z0-9_]{0,60}+"
 _NAME = "[A-Za-z0-9\u00c0-\u024f_-]{1,64}+"
 # What ends a path of Windows, in which any letter may stand: space, and signs that names lack.
 _PATH_ENDS = "\\s\"'`<>|?*,;()，。、；：！？（）「」『』《》【】“”„‘’«»"
-# Program Files (x86)\\: words before the next backslash are of the path.
-_PATH_WORD = rf"[^{_PATH_ENDS}\\:]{{1,40}}+"
-_PATH_SPACE = rf"[ ](?=(?:{_PATH_WORD}[ ]){{0,2}}(?:{_PATH_WORD}|\(x86\))\\(?!\\))|\(x86\)(?=\\)"
+# Program Files (x86)\\: words before the next backslash are of the path where each begins as a name
+# does, no ending is before them (a.txt) and no key of the registry begins.
+_PATH_WORD = rf"(?!HK)[A-Z0-9\u00c0-\u00de][^{_PATH_ENDS}\\:]{{0,40}}+"
+_NO_ENDING = "".join(rf"(?<!\.[A-Za-z][A-Za-z0-9]{{{num}}})" for num in range(4))
+_PATH_SPACE = (
+    rf"{_NO_ENDING}[ ](?=(?:{_PATH_WORD}[ ]){{0,2}}(?:{_PATH_WORD}|\(x86\))\\(?!\\))"
+    r"|[ ](?=and[ ]Settings\\)|\(x86\)(?=\\)"
+)
 _MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 _CUE_TIME = r"\d{1,3}:\d\d(?::\d\d)?[.,]\d{1,3}"
 _KEY_SIGNS = "\u2303\u2318\u2325\u21e7"
@@ -150,12 +155,12 @@ PATTERNS: tuple[tuple[Kind, str], ...] = (
         ),
     ),
     # parse(), obj.close(), os.path.join(a, b): with words inside only behind a stop or a colon,
-    # because a file(s) is none
+    # because a file(s) is none, and without two of them side by side: Node.js(a runtime)
     (
         "code",
         (
             rf"(?a:(?<![\w.@/])){_WORD}\(\)|(?a:(?<![\w.@/])){_WORD}(?:(?:\.|::|->){_WORD}){{1,8}}+"
-            r"\([^()\n]{0,80}\)"
+            r"\((?:[!-'*-~]|[ ](?!(?<=\w[ ])\w)){0,80}+\)"
         ),
     ),
     (
@@ -168,7 +173,9 @@ PATTERNS: tuple[tuple[Kind, str], ...] = (
     (
         "email",
         (
-            r"(?a:(?<![\w.+%-]))[A-Za-z0-9_.+%-]{1,64}+(?:['’][A-Za-z0-9_.+%-]{1,40}+){0,2}+@[A-Za-z0-9-]{1,63}+(?:\.[A-Za-z0-9-]{1,63}+){1,6}+"
+            # d'info@example.org is a word before an address
+            r"(?a:(?<![\w.+%-]))(?!(?i:[dlnsmtcj]|(?:jus|lors|puis)?qu|all|dall|dell|nell|sull)['’])"
+            r"[A-Za-z0-9_.+%-]{1,64}+(?:['’][A-Za-z0-9_.+%-]{1,40}+){0,2}+@[A-Za-z0-9-]{1,63}+(?:\.[A-Za-z0-9-]{1,63}+){1,6}+"
             # git@host:team/app.git
             r"(?::[A-Za-z0-9_~][A-Za-z0-9_.~-]{0,60}/[A-Za-z0-9_./~-]{1,200}+)?"
         ),
@@ -269,7 +276,7 @@ HINT = re.compile(
     # what no mark begins with is passed over at a glance
     r"(?=[^\w ,]|[_0])(?:"
     r"[+{%$<&`@#\u00a9\u00ae\u2122\\*_~\[|]|[./](?<=\w.)\w|/(?<!\w/)[\w.]|[:;][\w/:)(|'-]|''|\(\)"
-    r"|-(?:-[A-Za-z]|[0-9A-Fa-f]{4}-|[A-Z0-9](?a:(?!\w)))|0[xX][0-9A-Fa-f]"
+    r"|-(?:-[A-Za-z]|>[A-Za-z_]|[0-9A-Fa-f]{4}-|[A-Z0-9](?a:(?!\w)))|0[xX][0-9A-Fa-f]"
     rf"|[¯^{_KEY_SIGNS}{_INVISIBLE}\u200b\u20e3\ufe0f\u231a-\u23ff\u2600-\u27bf\u2b1b-\u2b55"
     r"\U0001f000-\U0001faff\U00100000-\U0010fffd])"
     r"|(?m:^[ \t]*+(?:(?:>{1,6}|[\u2022\u2013-])[ \t]"

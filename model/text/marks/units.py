@@ -2,14 +2,16 @@
 
 Owns which signs those are, where a number with one stands, and whether two texts have the same. A
 sign that is a word or an abbreviation of something else as well (`in`, `min`, `s`, `K`) is none
-here; a letter alone is one only behind a number and a space. The words that stand for a unit in
-Latin and Chinese script are beginnings of words, because languages share them.
+here; a letter alone is one behind a number and a space, and without the space (5g) where the other
+text has that unit. The words that stand for a unit in Latin and Chinese script are beginnings of
+words, because languages share them. Of texts in other scripts, whose units have names of their own
+(5 кг), nothing is said.
 """
 
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -17,23 +19,23 @@ from model.text.marks.finding import Mark, find_numbers
 
 _BEHIND: Mapping[str, str] = MappingProxyType(
     {
-        "%": r"pro[cz]ent|per ?cent|pour cent|por c[ie]|per cento|procent|百分|％|成",
+        "%": r"pro[czs]ent|per ?cent|pour cent|por c[ie]|per cento|procent|百分|％|成",
         "‰": "promille|per mil|千分",
         "°C": r"\dC\b|celsius|摄氏|攝氏|degree|grad|gr[aá]|度|℃",
         "°F": r"\d ?F\b|fahrenheit|华氏|華氏|degree|grad|gr[aá]|度|℉",
         "°": r"degree|grad|gr[aá]|度",
-        "km": r"[kq]ilom|quil[oó]m|kil[oó]m|chilom|公里|千米|キロ",
-        "m": r"met[er]|mètr|metr|米|公尺|メートル",
-        "cm": r"[cz]entim|centím|厘米|公分|センチ",
-        "mm": r"mil+im|milím|毫米|ミリ",
+        "km": r"[kq]ilom|quil[oó]m|kil[oó]m|chilom|公里|千米",
+        "m": r"met[er]|mètr|metr|米|公尺",
+        "cm": r"[cz]entim|centím|厘米|公分",
+        "mm": r"mil+im|milím|毫米",
         "µm μm um": r"mi[ck]rom|微米",
         "nm": r"nanom|nanóm|纳米|奈米",
-        "kg": r"[kc]h?ilo|quilo|公斤|千克|キロ",
-        "g": r"gram|克|公克|グラム",
-        "mg": r"mil+igr|毫克|ミリ",
+        "kg": r"[kc]h?ilo|quilo|公斤|千克",
+        "g": r"gram|克|公克",
+        "mg": r"mil+igr|毫克",
         "µg μg mcg": r"mi[ck]rogr|微克",
-        "l L": r"lit[er]|litr|升|リットル",
-        "ml mL": r"mil+ilit|mililit|毫升|ミリ",
+        "l L": r"lit[er]|litr|升",
+        "ml mL": r"mil+ilit|mililit|毫升",
         "cl": r"[cz]entilit|厘升",
         "dl": r"de[czk]ilit|分升",
         "m² m2 qm": r"square|quadrat|carré|cuadrad|quadrad|平方|平米|sq",
@@ -58,10 +60,10 @@ _BEHIND: Mapping[str, str] = MappingProxyType(
         "MW": "megawatt|兆瓦",
         "kWh": "kilowatt|千瓦|度",
         "Wh": "watt|瓦",
-        "kB KB": "kilobyte|千字节",
-        "MB": "megabyte|兆|百万字节",
-        "GB": "gigabyte|千兆|吉|十亿字节",
-        "TB": "terabyte|太字节",
+        "kB KB": r"kilobyte|千字节|(?<=\d)[ \u00a0\u202f]?ko\b",
+        "MB": r"megabyte|兆|百万字节|(?<=\d)[ \u00a0\u202f]?mo\b",
+        "GB": r"gigabyte|千兆|吉|十亿字节|(?<=\d)[ \u00a0\u202f]?go\b",
+        "TB": r"terabyte|太字节|(?<=\d)[ \u00a0\u202f]?to\b",
         "KiB": "kibi",
         "MiB": "mebi",
         "GiB": "gibi",
@@ -82,9 +84,9 @@ _BEHIND: Mapping[str, str] = MappingProxyType(
 )
 _BESIDE: Mapping[str, str] = MappingProxyType(
     {
-        "$ US$ USD": r"dollar|d[oó]lar|美元|美金|元|buck|ドル",
-        "€ EUR": "euro|欧元|歐元|ユーロ",
-        "£ GBP": "pound|pfund|livre|libra|sterl|英镑|镑|ポンド",
+        "$ US$ USD": r"dollar|d[oó]lar|美元|美金|元|buck",
+        "€ EUR": "euro|欧元|歐元",
+        "£ GBP": "pound|pfund|pond|livre|libra|sterl|英镑|镑",
         "¥ ￥ CNY RMB JPY": "yuan|yen|renminbi|元|円|块|人民币",
         "₹ INR": "rup[ei]|卢比",
         "₽ RUB": "r[ou]b|卢布",
@@ -95,6 +97,9 @@ _BESIDE: Mapping[str, str] = MappingProxyType(
 """Signs that stand before a number, too."""
 
 
+_PART_OF: Mapping[str, str] = MappingProxyType({"km/h kph": "km", "m/s": "m"})
+"""Units that another one is written with."""
+
 _END = "(?![A-Za-z0-9_\u00c0-\u024f])"
 
 
@@ -102,29 +107,42 @@ def _signs(table: Mapping[str, str]) -> dict[str, str]:
     return {sign: keys for keys in table for sign in keys.split()}
 
 
-def _one_of(signs: Mapping[str, str]) -> str:
+def _one_of(signs: Iterable[str]) -> str:
     """One of them, the longest first; no letter or digit goes on behind it."""
     ordered = sorted(signs, key=len, reverse=True)
-    return rf"(?:{'|'.join(map(re.escape, ordered))}){_END}"
+    return rf"({'|'.join(map(re.escape, ordered))}){_END}"
 
 
 _MONEY = _signs(_BESIDE)
-_SIGNS = {**_signs(_BEHIND), **_MONEY}
+_SIGNS = {
+    **_signs(_BEHIND),
+    **_MONEY,
+    **{f"°{space}{letter}": f"°{letter}" for space in " \u00a0\u202f" for letter in "CF"},
+}
 _WORDS = {keys: re.compile(words, re.IGNORECASE) for keys, words in {**_BEHIND, **_BESIDE}.items()}
 _SPACE = "[ \u00a0\u202f-]"
-_MONEY_SIGN = "|".join(sorted(map(re.escape, _MONEY), key=len, reverse=True))
-_SINGLE = "|".join(sign for sign in _SIGNS if len(sign) == 1 and sign.isalpha())
+_SINGLE = frozenset(sign for sign in _SIGNS if len(sign) == 1 and sign.isalpha())
 _AFTER = re.compile(
-    rf"(?<=\d)(?:{_SPACE}?(?!(?:{_SINGLE}){_END}){_one_of(_SIGNS)}"
-    rf"|{_SPACE}(?:{_SINGLE}){_END}(?!\.\w))"
+    rf"(?<=\d)(?:{_SPACE}?{_one_of(_SIGNS.keys() - _SINGLE)}"
+    rf"|{_SPACE}{_one_of(_SINGLE)}(?!\.\w))"
 )
 # 2.5 Mrd. $, 700 million €
 _MILLIONS = re.compile(
     rf"(?i:\d[ \u00a0]?(?:mi[lo]\w{{0,10}}|mrd|bil\w{{0,8}}|tsd|bn|mn|[mk])\.?)[ \u00a0]?"
-    rf"({_MONEY_SIGN}){_END}"
+    rf"{_one_of(_MONEY)}"
 )
-_BEFORE = re.compile(rf"(?a:(?<![\w$]))(?:{_MONEY_SIGN}){_SPACE}?(?=\d)")
+_BEFORE = re.compile(
+    rf"(?a:(?<![\w$]))({'|'.join(sorted(map(re.escape, _MONEY), key=len, reverse=True))})"
+    rf"{_SPACE}?(?=\d)"
+)
+# 5g, and %5 of Turkish
+_CLOSE = re.compile(rf"(?<=\d){_one_of(_SINGLE)}|(?a:(?<![\w%]))(%)(?=\d)")
 _HINT = re.compile(r"\d")
+# Letters that are neither Latin nor Chinese. One of Greek alone is a sign (5 µm, 3 kΩ, α).
+_OTHER_SCRIPT = re.compile(
+    "(?=[^\\W\\d_])[\u0400-\u1cff\u3041-\u30fa\u3131-\u318e\uac00-\ud7a3\uff66-\uff9d]"
+    "|[\u0370-\u03ff\u1f00-\u1fff]{2}"
+)
 
 
 def find_measures(text: str) -> list[Mark]:
@@ -137,15 +155,18 @@ def find_measures(text: str) -> list[Mark]:
         at = bisect_left(starts, found.start()) - 1
         if numbers[at].end == found.start():
             numbers[at] = replace(numbers[at], end=found.end())
+    measures: list[Mark] = []
+    for number in numbers:
+        if not measures or measures[-1].end <= number.start:  # no digit of m2
+            measures.append(number)
+    starts = [measure.start for measure in measures]
     for found in _BEFORE.finditer(text):
         at = bisect_left(starts, found.end())
-        if at < len(starts) and starts[at] == found.end():
-            numbers[at] = replace(numbers[at], start=found.start())
-    return [
-        number
-        for index, number in enumerate(numbers)
-        if not index or numbers[index - 1].end <= number.start
-    ]
+        # In 5 € 10 the sign is the first one's.
+        is_free = not at or measures[at - 1].end <= found.start()
+        if at < len(starts) and starts[at] == found.end() and is_free:
+            measures[at] = replace(measures[at], start=found.start())
+    return measures
 
 
 def differs_in_units(source: str, target: str) -> bool:
@@ -157,15 +178,33 @@ def differs_in_units(source: str, target: str) -> bool:
     if _HINT.search(source) is None and _HINT.search(target) is None:
         return False
     own, other = _units(source), _units(target)
-    if own == other:
+    if own == other or any(_OTHER_SCRIPT.search(text) for text in (source, target)):
         return False
+    own_at_most, other_at_most = _at_most(own, source), _at_most(other, target)
     return any(
-        other[unit] + len(_WORDS[unit].findall(target)) < number for unit, number in own.items()
-    ) or any(unit not in own and _WORDS[unit].search(source) is None for unit in other)
+        other_at_most[unit] + len(_WORDS[unit].findall(target)) < number
+        for unit, number in own.items()
+    ) or any(not own_at_most[unit] and _WORDS[unit].search(source) is None for unit in other)
 
 
 def _units(text: str) -> Counter[str]:
     """How often each unit stands beside a number."""
-    found = [match[0] for pattern in (_AFTER, _BEFORE) for match in pattern.finditer(text)]
-    found += [match[1] for match in _MILLIONS.finditer(text)]
-    return Counter(_SIGNS[one.strip(" \u00a0\u202f-")] for one in found)
+    return _counted(text, _AFTER, _BEFORE, _MILLIONS)
+
+
+def _at_most(units: Counter[str], text: str) -> Counter[str]:
+    """The same with what is a unit only if the other text has it, and with parts of units."""
+    both = units + _counted(text, _CLOSE)
+    for whole, part in _PART_OF.items():
+        both[part] += both[whole]
+    return both
+
+
+def _counted(text: str, *patterns: re.Pattern[str]) -> Counter[str]:
+    """How often each unit is found; a sign between two numbers is one."""
+    found = {
+        match.end(match.lastindex or 0): match[match.lastindex or 0]
+        for pattern in patterns
+        for match in pattern.finditer(text)
+    }
+    return Counter(_SIGNS[sign] for sign in found.values())

@@ -72,9 +72,12 @@ def found(text: str) -> list[tuple[str, str]]:
         *((mark, "mention") for mark in ("<@U02ABCDEF>", "<#C02|general>", "<:wave:17>")),
         *((mark, "time") for mark in ("[14:02]", "[00:12.00]")),
         *((mark, "code") for mark in ("parse()", "obj.close()", "os.path.join(a, b)", "a::b(c)")),
-        *((mark, "code") for mark in ("get_user_by_id()", "p->next()")),
+        *((mark, "code") for mark in ("get_user_by_id()", "p->next()", "obj->close(a)")),
+        ('os.open("a", mode=w + b)', "code"),
         (r"C:\Program Files\Example\app.ini", "path"),
         (r"C:\Program Files (x86)\Common Files\a.dll", "path"),
+        (r"C:\Program Files\Visual Studio 2022\VC", "path"),
+        (r"C:\Documents and Settings\All Users\a", "path"),
         ("anna-lena.o'neil@sub.example.org", "email"),
         ("Nov 02 08:15:01", "time"),
         *((mark, "emoji") for mark in ("™", "®", "©")),
@@ -149,6 +152,39 @@ def test_a_space_is_of_a_path_only_where_a_backslash_follows_its_words() -> None
         (r"C:\Temp", "path"),
         (r"\\server\share", "path"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "marks"),
+    [
+        (r"Replace C:\Users with %USERPROFILE%\Documents.", [r"C:\Users", "%USERPROFILE%"]),
+        (r"Copy C:\a.txt to ..\backup now", [r"C:\a.txt"]),
+        (r"Copy C:\a.txt Into\there", [r"C:\a.txt"]),
+        (r"Use C:\Temp or HKLM\Software", [r"C:\Temp", r"HKLM\Software"]),
+        (r"Use C:\Temp HKLM\Software", [r"C:\Temp", r"HKLM\Software"]),
+    ],
+)
+def test_a_path_of_windows_swallows_no_word_of_its_sentence(text: str, marks: list[str]) -> None:
+    assert [mark for mark, _ in found(text)] == marks
+
+
+@pytest.mark.parametrize(
+    ("text", "mark"),
+    [
+        ("使用Vue.js(一种前端框架)开发", ("Vue.js", "path")),
+        ("Node.js(a runtime) is popular", ("Node.js", "path")),
+        ("Visit example.com(our site) today", ("example.com", "url")),
+    ],
+)
+def test_words_in_brackets_behind_a_name_are_no_code(text: str, mark: tuple[str, str]) -> None:
+    assert found(text) == [mark]
+
+
+@pytest.mark.parametrize(
+    "text", ["l'adresse d'info@example.com", "Scrivi all'info@example.com", "À L’info@example.com"]
+)
+def test_an_elided_word_is_not_of_the_address_behind_it(text: str) -> None:
+    assert found(text) == [("info@example.com", "email")]
 
 
 def test_signs_that_end_a_sentence_are_not_of_its_address() -> None:
@@ -320,6 +356,9 @@ def test_no_pattern_can_try_again_without_bound() -> None:
             "a.b",
             "a::",
             "a->b(",
+            "a.a(b ",
+            "C:\\A ",
+            "C:\\A B ",
             "()",
             "a.a(",
             "Nov 02 ",
