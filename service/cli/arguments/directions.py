@@ -105,10 +105,9 @@ def chosen_or_same(
         DataError: As of `sample`.
     """
     fitting, complaint = _fitting_directions(arguments, path)
-    source, target = arguments.source_language, arguments.target_language
-    text = _sample_of_open(source, fitting, sample)
+    text = _sample_of_open(arguments.source_language, fitting, sample)
     if text is None:
-        if not fitting and _is_same(source, target):
+        if not fitting and _is_same(arguments.source_language, arguments.target_language):
             return None
         if len(fitting) == 1:
             return fitting[0]
