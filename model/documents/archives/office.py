@@ -28,9 +28,15 @@ from model.errors import DocumentError
 _OWN_STRING = b"inlineStr"
 _TITLES = frozenset({"title", "subject", "description", "keywords"})
 """Of the properties of a document those that people write."""
-_HAS_PAGE_TEXT = re.compile(rb"<(?:[\w.-]+:)?(?:odd|even|first)(?:Header|Footer)|\stooltip=")
-_END_OF_CELLS = b"sheetData"
-_END_TAG = re.compile(r"</([^\s>]+)\s*>\s*\Z")
+_HAS_PAGE_TEXT = re.compile(r"<(?:[\w.-]+:)?(?:odd|even|first)(?:Header|Footer)|\stooltip=")
+_CELLS_NAME = "sheetData"
+_LONGEST_PREFIX = 64
+_END_OF_CELLS = re.compile(
+    rf"<(?:/(?:[^\s<>/:]{{1,{_LONGEST_PREFIX}}}:)?{_CELLS_NAME}\s*+>"
+    rf"|(?:[^\s<>/:]{{1,{_LONGEST_PREFIX}}}:)?{_CELLS_NAME}\s*+/>)",
+    re.ASCII,
+)
+_END_TAG = re.compile(r"</([^\s<>/]++)\s*+>\s*+\Z", re.ASCII)
 _BORDERS = (
     _TITLES
     | PAGE_TEXTS
@@ -167,10 +173,10 @@ def _open(kind: str, data: bytes, limits: DocumentLimits) -> Document:
     def read(name: str, text: str) -> Template:
         builder = TemplateBuilder(kind=kind, limits=limits, kept=columns)
         reader = _RunReader(builder, types[name], skipped=_SKIPPED | _CELLS_IN_CHARTS[kind])
-        is_sheet = name in numbers
-        builder.pieces, text = _behind_cells(text) if is_sheet else ([], text)
+        parted = _behind_cells(text) if name in numbers else None
+        builder.pieces, text = ([], text) if parted is None else parted
         events = _without_kept(types[name], xml_events(text, kind, limits))
-        for event in islice(events, int(is_sheet), None):
+        for event in islice(events, int(parted is not None), None):
             reader.read(event)
         reader.close()
         return builder.template()
@@ -178,23 +184,45 @@ def _open(kind: str, data: bytes, limits: DocumentLimits) -> Document:
     names = [name for name, said in types.items() if layout.parts.fullmatch(said)]
     numbers, unread = set(), set()
     for name in names:
-        data = archive.read(name) if _SHEET.fullmatch(types[name]) else _OWN_STRING
-        if _OWN_STRING not in data:  # a large table of cells that have no text of their own
+        part = archive.read(name) if _SHEET.fullmatch(types[name]) else _OWN_STRING
+        if _OWN_STRING not in part:  # a large table of cells that have no text of their own
             numbers.add(name)
-            end = data.rfind(_END_OF_CELLS)
-            unread |= set() if end > 0 and _HAS_PAGE_TEXT.search(data, end) else {name}
+            unread |= set() if _has_page_text(part) else {name}
     if archive.size([name for name in names if name not in unread]) > limits.max_read_bytes:
         unread = numbers
     names = [name for name in names if name not in unread]
     return archived_document(kind, archive, names, limits, read)
 
 
-def _behind_cells(text: str) -> tuple[list[Piece], str]:
+def _has_page_text(sheet: bytes) -> bool:
+    """Whether words may stand behind the cells of a sheet, and it can be parted there."""
+    text = sheet.decode("latin-1")  # tags are ASCII in every encoding that has them here
+    found = _end_of_cells(text)
+    return found is not None and _HAS_PAGE_TEXT.search(text, found[0]) is not None
+
+
+def _behind_cells(text: str) -> tuple[list[Piece], str] | None:
     """A sheet as what is before the end of its cells, and the rest as an element."""
-    place = text.find(">", text.rfind(_END_OF_CELLS.decode())) + 1
-    end = _END_TAG.search(text, place)
-    name = end[1] if end else "sheet"
+    found = _end_of_cells(text)
+    if found is None:
+        return None
+    place, name = found
     return [text[:place]], f"<{name}>{text[place:]}"
+
+
+def _end_of_cells(text: str) -> tuple[int, str] | None:
+    """Where the cells of a sheet end, and the element that ends the sheet.
+
+    None where there are no cells, or something else than the end of an element ends the sheet.
+    """
+    found, at = None, len(text)
+    while found is None and (at := text.rfind(_CELLS_NAME, 0, at)) >= 0:
+        # No further back: many such words would take quadratic time.
+        begin = text.rfind("<", max(0, at - _LONGEST_PREFIX - len("</:")), at)
+        found = _END_OF_CELLS.match(text, begin) if begin >= 0 else None
+    last = text.rfind("</")
+    end = _END_TAG.match(text, last) if found is not None and found.end() <= last else None
+    return None if found is None or end is None else (found.end(), end[1])
 
 
 def _column_names(

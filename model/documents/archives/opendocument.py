@@ -56,7 +56,8 @@ _SKIPPED = frozenset(
 # sentence itself, as content controls (loext:) do.
 _ASIDES = frozenset({"text:note", "office:annotation"})
 _ASIDE_PREFIXES = ("draw:", "dr3d:", "math:", "table:", "form:", "presentation:", "chart:", "svg:")
-_LABELLED = ("button", "checkbox", "radio", "fixed-text", "frame", "option", "item")
+# Not what is chosen from lists: a form sends it.
+_LABELLED = ("button", "checkbox", "radio", "fixed-text", "frame")
 _ATTRIBUTES = {
     "a": {"title"},
     **{name: {"title"} for name in ("help-message", "error-message")},

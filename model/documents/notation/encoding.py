@@ -116,7 +116,7 @@ def _known(kind: str, name: str) -> str:
     try:
         info = codecs.lookup(name)
         "".encode(info.name)
-    except (LookupError, UnicodeError) as error:
+    except (LookupError, ValueError) as error:  # ValueError: a NUL in the name, too
         raise _unknown(kind, name) from error
     if info.name in _NO_ENCODINGS:
         raise _unknown(kind, name)

@@ -14,7 +14,8 @@ from model.documents.notation.encoding import decoded, decoded_as, has_mark
 _HEADER = re.compile(
     rb"^msgid[ \t]*+(?:\"\"\s*+)++msgstr[ \t]*+((?:\"(?:[^\"\\\n]|\\.)*+\"\s*+)++)", re.MULTILINE
 )
-_CHARSET = re.compile(rb"charset=([^\s\"\\]++)")
+_CHARSET = re.compile(rb"charset=([^\s\"\\]{1,40}+)")
+"""As long as a name of a charset may be."""
 _UNDECIDED = frozenset({"charset", "ascii", "us-ascii", "ansi_x3.4-1968"})
 """What a template declares before anybody has said more, and what is in every charset."""
 _ESCAPE = re.compile(r"((?:\\[0-7]{1,3}|\\x[0-9A-Fa-f]{2})++)|\\(.)")
@@ -30,14 +31,14 @@ class CatalogueText:
         text: They.
         mark: Its byte order mark, if it has one.
         codec: Python's name of its charset.
-        declared: Where in the text the name of the charset stands, if it does.
+        is_declared: A header says its charset.
         spellings: Lines for which the charset has another notation too, as they were written.
     """
 
     text: str
     mark: bytes
     codec: str
-    declared: tuple[int, int] | None
+    is_declared: bool
     spellings: Mapping[str, bytes]
 
     def meant(self, string: str) -> str:
@@ -51,14 +52,16 @@ class CatalogueText:
         return _ESCAPE.sub(character, string)
 
     def encoded(self, text: str) -> bytes:
-        """The catalogue with translations; what is before the declaration has none."""
-        if self.declared is None:
+        """The catalogue with translations, in its charset or, if that lacks some, in UTF-8."""
+        if not self.is_declared:
             return self.mark + text.encode(self.codec)
         try:
             return b"\n".join(map(self._line, text.split("\n")))
         except UnicodeEncodeError:
-            begin, end = self.declared
-            return f"{text[:begin]}UTF-8{self._with_bytes_of_utf8(text[end:])}".encode()
+            data = self._with_bytes_of_utf8(text).encode()
+            found = _declaration(data)  # anew: translations may stand before it
+            assert found is not None  # a header is never translated
+            return data[: found.start(1)] + b"UTF-8" + data[found.end(1) :]
 
     @property
     def _codec_of_bytes(self) -> str:
@@ -88,25 +91,29 @@ def decoded_catalogue(data: bytes) -> CatalogueText:
     Raises:
         DocumentError: It is not in that charset, or the charset is not known.
     """
-    header = None if has_mark(data) else _HEADER.search(data)
-    found = _CHARSET.search(data, *header.span(1)) if header else None
+    found = None if has_mark(data) else _declaration(data)
     if found is None:
         file = decoded("po", data)
         return CatalogueText(
-            text=file.text, mark=file.mark, codec=file.codec, declared=None, spellings={}
+            text=file.text, mark=file.mark, codec=file.codec, is_declared=False, spellings={}
         )
     name = found[1].decode("ascii", "replace")
     is_undecided = name.lower() in _UNDECIDED
     file = decoded("po", data) if is_undecided else decoded_as("po", data, name)
-    begin = len(data[: found.start(1)].decode(file.codec))
     codec = "ascii" if is_undecided else file.codec
     return CatalogueText(
         text=file.text,
         mark=b"",
         codec=codec,
-        declared=(begin, begin + len(name)),
+        is_declared=True,
         spellings=dict(_spellings(file.text, data, codec)),
     )
+
+
+def _declaration(data: bytes) -> re.Match[bytes] | None:
+    """Where the header of a catalogue, which may be any of its entries, says its charset."""
+    header = _HEADER.search(data)
+    return _CHARSET.search(data, *header.span(1)) if header else None
 
 
 def _spellings(text: str, data: bytes, codec: str) -> Iterator[tuple[str, bytes]]:

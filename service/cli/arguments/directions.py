@@ -17,7 +17,17 @@ from model.checkpoint.description.config_file import read_manifest
 from model.checkpoint.manifest import Manifest
 from model.errors import CheckpointError, ConfigError, DataError, InputError, shown
 from model.system.paths import is_folder
-from model.text.languages.tags import LanguagePair, lenient_tag, lookup_tags
+from model.text.languages.scripts import (
+    UNSPACED_LANGUAGES,
+    is_of_language,
+    script_of_language,
+)
+from model.text.languages.tags import (
+    LanguagePair,
+    lenient_tag,
+    lookup_tags,
+    primary_language,
+)
 from service.api.languages import AUTO, LIBRETRANSLATE_ALIASES, find_tags
 from service.checkpoint_folder import named_checkpoints, preferred_checkpoints
 from service.models.checkpoints.discovery import find_checkpoints
@@ -28,6 +38,10 @@ if TYPE_CHECKING:
 
 _SURE = 75
 """Per cent from which a detected language goes before the only one that could be meant."""
+_NUM_WORDS = 4
+"""As many at least, too: names, and words that two languages have, seem sure to be of one."""
+_NUM_LETTERS = 2
+"""That suffice where they are of another script."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,18 +81,23 @@ def chosen_direction(arguments: argparse.Namespace, path: Path | None) -> Direct
 
 
 def chosen_or_same(
-    arguments: argparse.Namespace, path: Path | None, *, sample: Callable[[], str | None]
+    arguments: argparse.Namespace,
+    path: Path | None,
+    *,
+    sample: Callable[[], str | None],
+    is_whole: bool = True,
 ) -> Direction | None:
     """As `chosen_direction`; None where no checkpoint is needed, as the text is in that language.
 
     Where only the source language is open, the text says it, which is told on standard error: of
-    several directions it chooses one, and one that is left is refused if the text is in another
-    of the languages that there are.
+    several directions it chooses one, and one that is left is refused if the text is surely in
+    another of the languages that there are.
 
     Args:
         arguments: As of `chosen_direction`.
         path: As of `chosen_direction`.
         sample: Some of the text; None if it cannot be looked at beforehand.
+        is_whole: That is all of it; the beginning of a file never says that it needs no checkpoint.
 
     Raises:
         CheckpointError: As of `chosen_direction`.
@@ -86,33 +105,64 @@ def chosen_or_same(
         DataError: As of `sample`.
     """
     fitting, complaint = _fitting_directions(arguments, path)
-    source, target = arguments.source_language, arguments.target_language
-    targets = {one.pair.target for one in fitting}
-    is_open = source in (None, AUTO) and len(targets) == 1
-    try:
-        text = sample() if is_open else None
-    except DataError:
-        if len(fitting) != 1:
-            raise
-        text = None  # the translation comes to it by itself, and keeps what is before it
+    text = _sample_of_open(arguments.source_language, fitting, sample)
     if text is None:
-        if not fitting and _is_same(source, target):
+        if not fitting and _is_same(arguments.source_language, arguments.target_language):
             return None
         if len(fitting) == 1:
             return fitting[0]
         raise ConfigError(complaint)
     if len(fitting) == 1:
-        return _unless_other(fitting[0], text, arguments, path)
-    found = _detected(text, [*(one.pair.source for one in fitting), *targets]).tag
-    _tell(found)
-    if found in targets:
+        offered = _directions(_named(_path(path), arguments.model))
+        return _unless_other(fitting[0], text, offered, is_whole=is_whole)
+    found = _source_by(text, fitting, complaint, is_whole=is_whole)
+    if found is None:
         return None
     arguments.source_language = found
     return chosen_direction(arguments, path)
 
 
+def _sample_of_open(
+    source: str | None, fitting: Sequence[Direction], sample: Callable[[], str | None]
+) -> str | None:
+    """Some of the text where only the source language is open; else None.
+
+    Raises:
+        DataError: As of `sample`, where the text has to say something.
+    """
+    if source not in (None, AUTO) or len({one.pair.target for one in fitting}) != 1:
+        return None
+    try:
+        return sample()
+    except DataError:
+        if len(fitting) != 1:
+            raise
+        return None  # the translation comes to it by itself, and keeps what is before it
+
+
+def _source_by(
+    text: str, fitting: Sequence[Direction], complaint: str, *, is_whole: bool
+) -> str | None:
+    """The source language that a text says, of several; None for one that is translated already.
+
+    Raises:
+        ConfigError: A file begins in the target's language, and nothing says more.
+    """
+    sources = [one.pair.source for one in fitting]
+    target = fitting[0].pair.target
+    found = _detected(text, [*sources, target]).tag
+    if found != target or is_whole:
+        _tell(found)
+        return None if found == target else found
+    guess = _detected(text, sources)
+    if guess.confidence == 0:
+        raise ConfigError(complaint)
+    _tell_beginning(target, guess.tag)
+    return guess.tag
+
+
 def _unless_other(
-    direction: Direction, text: str, arguments: argparse.Namespace, path: Path | None
+    direction: Direction, text: str, offered: Sequence[Direction], *, is_whole: bool
 ) -> Direction | None:
     """The one direction that fits; None for a text that is in its target's language already.
 
@@ -120,12 +170,14 @@ def _unless_other(
         ConfigError: The text is surely in another language that is there, and none goes from that
             one.
     """
-    path = named_checkpoints(os.environ) if path is None else path
-    offered = _directions(_named(path, arguments.model))
     pair = direction.pair
     others = [tag for one in offered for tag in (one.pair.source, one.pair.target)]
     found = _detected(text, [pair.source, pair.target, *others])
-    if found.tag == pair.source or found.confidence < _SURE:
+    is_sure = found.confidence >= _SURE and _says_enough(text, found.tag, pair.source)
+    if found.tag == pair.source or not is_sure:
+        return direction
+    if found.tag == pair.target and not is_whole:
+        _tell_beginning(pair.target, pair.source)
         return direction
     _tell(found.tag)
     if found.tag == pair.target:
@@ -134,6 +186,16 @@ def _unless_other(
         f"no checkpoint goes from {found.tag} to {pair.target}; give --from {pair.source} if the"
         f" text is in that language"
     )
+
+
+def _says_enough(text: str, tag: str, source: str) -> bool:
+    """Whether a text in what seems one language is long enough not to be in another one."""
+    num_letters = sum(is_of_language(letter, tag) for letter in text if letter.isalpha())
+    if script_of_language(tag) != script_of_language(source):
+        return num_letters >= _NUM_LETTERS
+    if primary_language(tag) in UNSPACED_LANGUAGES:
+        return num_letters >= _NUM_WORDS * _NUM_LETTERS
+    return sum(any(map(str.isalpha, word)) for word in text.split()) >= _NUM_WORDS
 
 
 def _detected(text: str, tags: Sequence[str]) -> "Detection":
@@ -146,11 +208,23 @@ def _tell(found: str) -> None:
     print(f"dragoman: the text is taken as {found}; --from says it otherwise", file=sys.stderr)
 
 
+def _tell_beginning(target: str, source: str) -> None:
+    print(
+        f"dragoman: the beginning seems to be in {target} already; all is translated from {source};"
+        " --from says it otherwise",
+        file=sys.stderr,
+    )
+
+
+def _path(path: Path | None) -> Path:
+    return named_checkpoints(os.environ) if path is None else path
+
+
 def _fitting_directions(
     arguments: argparse.Namespace, path: Path | None
 ) -> tuple[list[Direction], str]:
     """All directions that the flags leave, and what to say if that is not one."""
-    path = named_checkpoints(os.environ) if path is None else path
+    path = _path(path)
     is_folder(path, CheckpointError)  # what the system says of the path as it was written
     found = _named(path, arguments.model)
     offered = _directions(found)

@@ -194,6 +194,7 @@ def _direction(
         arguments,
         arguments.checkpoint,
         sample=lambda: "\n".join(first_texts(files[0], kind, names)[:_SAMPLE_TEXTS]),
+        is_whole=False,
     )
     if direction is None:
         raise ConfigError("there is nothing to translate: source and target are one language")

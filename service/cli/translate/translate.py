@@ -119,7 +119,9 @@ def run(arguments: argparse.Namespace) -> int:
     source = _chosen_input(arguments)
     document = opened_document(source, arguments)
     looked_at = partial(sample, source) if document is None else partial(document_sample, document)
-    direction = chosen_or_same(arguments, arguments.checkpoint, sample=looked_at)
+    direction = chosen_or_same(
+        arguments, arguments.checkpoint, sample=looked_at, is_whole=source.text is not None
+    )
     if direction is None:
         return _copy(source, document, arguments)
     inputs = [source] + [Input(name) for name in [arguments.nearest_to] if name is not None]

@@ -20,7 +20,11 @@ pytestmark = [
 ]
 
 SUPPORT = Path(__file__).parents[2] / "support"
-PHRASE = re.compile(r"[>\"]([a-z]+ (?:words|title|description|subject|hint|name))\b")
+PHRASE = re.compile(
+    r"[>\"]([a-z]+ (?:words|title|description|subject|hint|name|comment|keyword))\b"
+)
+BETWEEN_KEYWORDS = re.compile(r"</meta:keyword>\s*<meta:keyword>")
+"""What it makes of the spaces in a property of Word's."""
 LOST_BY_LIBREOFFICE = {
     "docx": {"picture title"},
     "odt": set[str](),
@@ -53,6 +57,7 @@ def test_every_place_is_translated_or_listed(tmp_path: Path, ending: str, flat: 
     document = open_document(made.read_bytes(), ending)
     made.write_bytes(document.rebuild([text.upper() for text in document.texts]))
     text = converted(made, flat, tmp_path / "again").read_text(encoding="utf-8")
+    text = BETWEEN_KEYWORDS.sub(" ", text)
     translated = {one for one in phrases if one.upper() in text}
     left = {one for one in phrases - translated if one in text}
     assert left == STAYS[ending]

@@ -52,9 +52,9 @@ class MarianTensors:
         source_size: Rows of the source's table in the file; 0 if there is none.
         target_size: Rows of the target's.
         num_rows: Rows of our tables.
-        unused: Tensors that nothing reads; none where a size of the shape is not known.
+        unused: Tensors that nothing reads; none where not all of the shape is known.
         problems: What is missing, misshapen or impossible.
-        network: None where there are problems.
+        network: None where there are problems, or not all of the shape is known.
     """
 
     source_size: int
@@ -81,7 +81,7 @@ def find_network(file: MarianFile, shape: MarianShape) -> MarianTensors:
     except ConfigError as error:
         placed.problems.insert(0, str(error))
     network = None
-    if config is not None and not placed.problems:
+    if config is not None and shape.is_whole and not placed.problems:
         network = MarianNetwork(
             config=config, tensors=placed.tensors, unused=unused, has_alphas=bool(alphas)
         )
@@ -89,7 +89,7 @@ def find_network(file: MarianFile, shape: MarianShape) -> MarianTensors:
         source_size=source_size,
         target_size=target_size,
         num_rows=num_rows,
-        unused=unused if shape.has_all_sizes else (),
+        unused=unused if shape.is_whole else (),
         problems=tuple(placed.problems),
         network=network,
     )
@@ -176,10 +176,8 @@ class _Placed:
             self._feed_forward(ours, f"{theirs}_ffn", shape.d_ff)
         for index, number in enumerate(shape.decoder_layers):
             ours, theirs = f"decoder.layers.{index}", f"decoder_l{number}"
-            if shape.cell == "ssru":
-                self._ssru(ours, f"{theirs}_rnn")
-            else:
-                self._attention(f"{ours}.self_attention", f"{theirs}_self")
+            if shape.has_known_cell:
+                self._cell(ours, theirs)
             self._attention(f"{ours}.cross_attention", f"{theirs}_context")
             self._feed_forward(ours, f"{theirs}_ffn", shape.decoder_d_ff)
         for stack in ("encoder", "decoder"):
@@ -187,6 +185,12 @@ class _Placed:
                 self._norm(f"{stack}.embedding_norm", f"{stack}_emb", "_pre")
             if shape.placement == "pre":
                 self._norm(f"{stack}.final_norm", f"{stack}_top", "")
+
+    def _cell(self, ours: str, theirs: str) -> None:
+        if self.shape.cell == "ssru":
+            self._ssru(ours, f"{theirs}_rnn")
+        else:
+            self._attention(f"{ours}.self_attention", f"{theirs}_self")
 
     def _attention(self, ours: str, theirs: str) -> None:
         width = self.shape.dim
@@ -214,6 +218,8 @@ class _Placed:
         self._norm(ours, theirs, "_pre" if self.shape.placement == "pre" else "")
 
     def _norm(self, ours: str, theirs: str, suffix: str) -> None:
+        if not self.shape.has_known_norms:
+            return
         row = (1, self.shape.dim)
         if self.shape.norm == "rmsnorm":
             self._vector(f"{ours}.weight", f"{theirs}_rms_scale{suffix}", row)

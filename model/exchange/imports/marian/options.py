@@ -65,6 +65,9 @@ class MarianShape:
         learned_positions: Positions are a table, if there is one, and embeddings are not scaled.
         has_all_sizes: Every width and depth is what the options say; where one is not, another
             number stands in for it, and shapes of tensors mean nothing.
+        has_known_cell: The decoder's layers begin with a cell that is supported; where they do
+            not, another one stands in for it.
+        has_known_norms: Norms are of a kind and in places that are supported; likewise.
     """
 
     dim: int
@@ -84,13 +87,20 @@ class MarianShape:
     has_projection: bool
     learned_positions: bool
     has_all_sizes: bool = True
+    has_known_cell: bool = True
+    has_known_norms: bool = True
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing stands in for what is not known: what no tensor is for is left over."""
+        return self.has_all_sizes and self.has_known_cell and self.has_known_norms
 
 
 def parse_shape(options: Mapping[str, object]) -> tuple[MarianShape | None, list[str]]:
     """The shape, and everything in the options that is in the way of it.
 
-    What is not supported has the nearest supported value in the shape, so that the tensors of a
-    file can be told along; there is none of networks that are no transformers.
+    What is not supported has the nearest supported value in the shape, so that the other tensors
+    of a file can be told along; there is none of networks that are no transformers.
     """
     read = _Options(options)
     kind = read.text("type", "")
@@ -122,6 +132,8 @@ def parse_shape(options: Mapping[str, object]) -> tuple[MarianShape | None, list
         has_projection=not read.flag("transformer-no-projection"),
         learned_positions=read.flag("transformer-train-position-embeddings"),
         has_all_sizes=read.has_all_sizes,
+        has_known_cell=read.has_known_cell,
+        has_known_norms=read.has_known_norms,
     )
     _check_depths(read)
     read.check_inputs()
@@ -135,6 +147,7 @@ def _norms(
     kinds = set(pre + post + top + embedding) & {"n", "r"}
     if len(kinds) > 1:
         read.problems.append("layers mix LayerNorm (n) and RMSNorm (r)")
+        read.has_known_norms = False
     norm: NormKind = "rmsnorm" if kinds == {"r"} else "layernorm"
     code = "r" if norm == "rmsnorm" else "n"
     placement: NormPlacement = "pre" if pre else "post"
@@ -145,8 +158,10 @@ def _norms(
             f" {shown(top)} (without dropout) are neither post-norm ('', 'an', '') nor pre-norm"
             " ('n', 'a', 'n')"
         )
+        read.has_known_norms = False
     if embedding not in {"", code}:
         read.problems.append(f"transformer-postprocess-emb is {shown(embedding)}")
+        read.has_known_norms = False
     return norm, placement
 
 
@@ -158,12 +173,15 @@ def _cell(read: "_Options") -> DecoderCell:
     if kind != "rnn":
         known = "self-attention and rnn are supported"
         read.problems.append(f"transformer-decoder-autoreg is {shown(kind)}; {known}")
+        read.has_known_cell = False
         return "self-attention"
     if cell != "ssru":
         read.problems.append(f"dec-cell is {shown(cell)}; of recurrent decoders ssru is supported")
+        read.has_known_cell = False
     for name in ("transformer-rnn-projection", "layer-normalization"):
         if read.flag(name):
             read.problems.append(f"{name} is on, which is not supported with ssru")
+            read.has_known_cell = False
     return "ssru"
 
 
@@ -209,6 +227,8 @@ class _Options:
     values: Mapping[str, object]
     problems: list[str] = field(default_factory=list)
     has_all_sizes: bool = True
+    has_known_cell: bool = True
+    has_known_norms: bool = True
     _read: set[str] = field(default_factory=set)
 
     def _value(self, name: str, default: object) -> object:

@@ -10,6 +10,7 @@ import pytest
 
 from model.documents.formats import open_document
 from model.documents.notation.limits import DocumentLimits
+from model.errors import DocumentError
 from model.text.marks.inline_codes import without_codes
 from support.library_texts import NUM_DOCUMENTS
 from support.made_documents import members_of, xlsx
@@ -145,3 +146,38 @@ def test_a_sheet_without_cells_or_with_words_like_lines_in_them_stays() -> None:
         document = open_document(made, "xlsx")
         assert document.texts == ("One",)
         assert members_of(document.rebuild(["x"]))["xl/worksheets/sheet1.xml"] == sheet
+
+
+@pytest.mark.parametrize(
+    "rest", ["<!-- made by x -->", " <!-- </x:worksheet> -->\n", "<?made by='x'?>"]
+)
+def test_a_sheet_that_ends_in_no_element_keeps_its_lines(rest: str) -> None:
+    sheet = SHEET.format("A cat") + rest
+    document = open_document(xlsx("<si><t>One</t></si>", sheets=[sheet]), "xlsx")
+    assert document.texts == ("One",)
+    assert members_of(document.rebuild(["x"]))["xl/worksheets/sheet1.xml"] == sheet
+
+
+def test_words_of_a_line_that_are_called_as_the_cells_are_no_end_of_them() -> None:
+    line = "My sheetData report &lt;/sheetData&gt; of sheetData/>"
+    assert texts(line) == ["My sheetData report </sheetData> of sheetData/>"]
+    assert rebuilt(line, "x") == "x"
+    sheet = SHEET.format(line).replace("</sheetData>", "</sheetData\n>")
+    document = open_document(xlsx("", sheets=[sheet]), "xlsx")
+    assert len(document.texts) == 1
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    "repeated", ["</", "</a", "</a ", "<sheetData", "sheetData", "<oddHeader", "<a:", "a:sheetData"]
+)
+def test_a_sheet_takes_time_as_it_is_long(repeated: str) -> None:
+    head = "<worksheet><sheetData/><oddHeader>"
+    for tail in ("", "</worksheet>"):
+        sheet = head + repeated * 300_000 + tail
+        try:
+            document = open_document(xlsx("<si><t>One</t></si>", sheets=[sheet]), "xlsx")
+        except DocumentError as error:
+            assert error.problem  # noqa: PT017  # Expat says what is wrong where it is read
+        else:
+            assert "One" in document.texts

@@ -209,6 +209,17 @@ def test_descriptions_footers_and_titles_of_opendocument_are_texts() -> None:
     )
 
 
+def test_what_a_form_sends_stays() -> None:
+    body = (
+        "<form:button form:label='Send'/><form:listbox form:title='x'>"
+        "<form:option form:label='Red' form:value='r'/></form:listbox>"
+        "<form:combobox><form:item form:label='Blue'/></form:combobox>"
+    )
+    content = members_of(odt(body))["content.xml"]
+    content = content.replace("<office:text>", "<office:text xmlns:form='f'>")
+    assert open_document(archive({"content.xml": content}), "odt").texts == ("Send",)
+
+
 def test_charts_and_properties_of_opendocument_have_texts_and_ranges_stay() -> None:
     parts = {
         "Object 1/content.xml": (

@@ -183,6 +183,23 @@ def test_a_template_that_declares_no_charset_is_in_utf8_as_soon_as_it_has_to_be(
     assert open_document(existing, "po").rebuild(["y"]) == existing.replace(b'""\n#', b'"y"\n#')
 
 
+def test_a_header_may_stand_behind_messages(tmp_path: Path) -> None:
+    message = 'msgid "a cat"\nmsgstr ""\n\n'
+    said = 'msgid "caf\\351"\nmsgstr "caf\\351"\n\n'
+    data = (message + said + HEADER.format("ISO-8859-1")).encode()
+    document = open_document(data, "po")
+    fits = document.rebuild(["Kätzchen"])
+    assert fits == data.replace(b'msgstr ""\n\n', 'msgstr "Kätzchen"\n\n'.encode("latin-1"), 1)
+    result = document.rebuild(["一只猫" * 20])
+    assert result.decode() == (
+        (message.replace('msgstr ""', f'msgstr "{"一只猫" * 20}"') + said + HEADER.format("UTF-8"))
+        .replace("\\351", "\\303\\251")
+    )  # fmt: skip
+    path = tmp_path / "made.po"
+    path.write_bytes(result)
+    assert polib.pofile(str(path)).metadata["Content-Type"] == "text/plain; charset=UTF-8"
+
+
 def test_a_mark_stands_above_what_the_header_says_and_no_header_is_utf8() -> None:
     text = HEADER.format("ISO-8859-1") + 'msgid "naïve"\nmsgstr ""\n'
     for codec in ("utf-8-sig", "utf-16"):
@@ -203,6 +220,8 @@ def test_a_mark_stands_above_what_the_header_says_and_no_header_is_utf8() -> Non
         ("UTF-7", "is in an unknown encoding, 'UTF-7'"),
         ("utf-8-sig", "is in an unknown encoding, 'utf-8-sig'"),
         ("rot13", "is in an unknown encoding, 'rot13'"),
+        ("a\0b", r"is in an unknown encoding, 'a\x00b'"),
+        ("a" * 200, f"is in an unknown encoding, '{'a' * 40}'"),
         ("EUC-JP", "is not text in euc_jp: "),
         ("UTF-8", "is not text in utf-8: "),
     ],

@@ -208,6 +208,57 @@ def test_one_direction_that_fits_is_refused_for_a_text_in_another_language(
     assert found is not None
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Hamburger", "Kindergarten", "Angst", "Die hard", "Volkswagen Passat 2.0 TDI",
+        "Angela Merkel", "猫",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize(("target", "pair"), [("zh", EN_ZH), ("de", EN_DE)])
+def test_a_word_or_a_name_is_surely_in_no_language(
+    folder: Path, text: str, target: str, pair: LanguagePair, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = argparse.Namespace(source_language=None, target_language=target, model=None)
+    found = chosen_or_same(flags, folder, sample=lambda: text)
+    assert found is not None
+    assert found.pair == pair
+    assert capsys.readouterr().err == ""
+
+
+def test_two_letters_of_another_script_say_enough(folder: Path) -> None:
+    flags = argparse.Namespace(source_language=None, target_language="zh", model=None)
+    assert chosen_or_same(flags, folder, sample=lambda: "你好") is None
+    flags = argparse.Namespace(source_language=None, target_language="de", model=None)
+    with pytest.raises(ConfigError, match="no checkpoint goes from zh-Hans to de"):
+        chosen_or_same(flags, folder, sample=lambda: "你好")
+
+
+def test_a_file_whose_beginning_is_in_the_targets_language_is_translated_and_told(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for target, text, source, tag in (
+        ("zh", "你好，你好吗？", "en", "zh-Hans"),
+        ("en", "Good morning, how are you?", "de", "en"),
+    ):
+        flags = argparse.Namespace(source_language=None, target_language=target, model=None)
+        found = chosen_or_same(flags, folder, sample=lambda text=text: text, is_whole=False)  # type: ignore[misc]
+        assert found is not None
+        assert found.pair == LanguagePair(source=source, target=tag)
+        assert capsys.readouterr().err == (
+            f"dragoman: the beginning seems to be in {tag} already; all is translated from"
+            f" {source}; --from says it otherwise\n"
+        )
+
+
+def test_a_file_that_begins_in_the_targets_language_alone_needs_its_own(tmp_path: Path) -> None:
+    pairs = (ZH_EN, LanguagePair(source="ru", target="en"))
+    write_tiny_checkpoint(tmp_path / "one", name="one", pairs=pairs)
+    flags = argparse.Namespace(source_language=None, target_language="en", model=None)
+    with pytest.raises(ConfigError, match="2 language pairs fit --to en"):
+        chosen_or_same(flags, tmp_path, sample=lambda: "Good morning, how?", is_whole=False)
+
+
 def test_a_text_that_cannot_be_looked_at_needs_its_language(folder: Path) -> None:
     flags = argparse.Namespace(source_language=None, target_language="en", model=None)
     with pytest.raises(ConfigError, match="2 language pairs fit --to en"):

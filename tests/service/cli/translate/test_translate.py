@@ -90,6 +90,21 @@ def test_a_language_into_itself_is_copied_byte_for_byte(
     assert output.read_bytes() == source.read_bytes()
 
 
+def test_a_text_in_the_targets_language_is_copied_and_a_file_that_begins_so_is_translated(
+    checkpoint: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    beginning = "你好，你好吗？我们去河边看看。"
+    flags = ["--checkpoint", str(checkpoint), "--beam-size", "2", "--to", "zh"]
+    assert _output(capfd, beginning, *flags) == [beginning]
+    file = tmp_path / "mixed.txt"
+    file.write_text(f"{beginning}\n" * 40 + f"{LINES[0]}\n", encoding="utf-8")
+    assert main(["translate", str(file), *flags]) == 0
+    found = capfd.readouterr()
+    assert "the beginning seems to be in zh-Hans already; all is translated from en" in found.err
+    file.write_text(f"{LINES[0]}\n", encoding="utf-8")
+    assert found.out.split("\n")[40] == _output(capfd, str(file), *flags)[0] != LINES[0]
+
+
 @pytest.mark.parametrize("command", ["translate", "evaluate"])
 def test_a_checkpoint_that_asks_for_more_memory_than_there_is_is_refused_by_its_file(
     tmp_path: Path,

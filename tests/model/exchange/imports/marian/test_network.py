@@ -200,6 +200,32 @@ def test_a_width_that_is_not_known_says_nothing_about_shapes_or_what_is_left_ove
         assert found.unused == ()
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"transformer-decoder-autoreg": "average-attention"},
+        {"dec-cell": "gru"},
+        {"transformer-rnn-projection": True},
+        {"transformer-preprocess": "n"},
+        {"transformer-postprocess": "dhn"},
+        {"transformer-postprocess": "dar", "transformer-preprocess": "n"},
+        {"transformer-postprocess-emb": "r"},
+        {"transformer-decoder-autoreg": "rnn?", "transformer-postprocess": "n"},
+    ],
+)
+def test_a_cell_or_norms_that_are_not_known_say_nothing_of_tensors(
+    changes: dict[str, object],
+) -> None:
+    shape, problems = parse_shape({**STUDENT.options, **changes})
+    assert shape is not None
+    assert problems
+    found = find_network(STUDENT, shape)
+    assert (found.problems, found.unused, found.network) == ((), (), None)
+    lacking = with_tensors({"odd": tensor(3)}, without="decoder_l1_ffn_W2")
+    found = find_network(lacking, shape)
+    assert (found.problems, found.unused) == (("decoder_l1_ffn_W2 is missing",), ())
+
+
 def test_a_shape_that_cannot_be_is_told_with_its_tensors() -> None:
     file = with_tensors({}, without="decoder_l1_ffn_W2")
     found = find_network(file, shape_of(file, **{"transformer-heads": 5}))
