@@ -80,6 +80,11 @@ def _enlarged(table: Tensor, *sizes: tuple[int, int], fill: float = 0) -> Tensor
     return larger
 
 
+def _columns(num_columns: int) -> Sizes:
+    """Columns, of whatever else there is."""
+    return Sizes(num_slots=0, num_columns=num_columns, source_length=0)
+
+
 class GridTables:
     """The tensors of S slots with K rows each; T columns of past and M source positions.
 
@@ -183,6 +188,7 @@ class GridTables:
         self.phrase_states = zeros(2, self.num_slots, width, kind=torch.int64)
         self._forced_first_id = forced_first_id
         self._vocab_size = padded_vocabulary(config.output_size)
+        self._promised = self.sizes  # there is room for them, and it is kept
 
     @property
     def sizes(self) -> Sizes:
@@ -202,8 +208,14 @@ class GridTables:
         )
 
     def has_room(self, needed: Sizes) -> bool:
-        """Whether tables are so large, or could be."""
-        return self._has(needed) or self._has_for(self._exact(needed))
+        """Whether tables are so large, or could be; of what was promised nobody is asked."""
+        if self._promised.covers(needed.within(self._most)):
+            return True
+        return self._has_for(self._exact(needed))
+
+    def has(self, needed: Sizes) -> bool:
+        """Whether tables are so large."""
+        return self.sizes.covers(needed.within(self._most))
 
     def reserve(self, needed: Sizes, *, foreseen: int = 0) -> bool:
         """Have at least what is needed; True if tables have moved.
@@ -218,13 +230,14 @@ class GridTables:
         Raises:
             MemoryError: There is no room for it; the tables are as they were then.
         """
-        if self._has(needed):
+        if self.has(needed):
             return False
+        self._room.look_again()
         before = self.sizes
         sizes = doubled(needed, before, most=self._most)
-        later = Sizes(num_slots=0, num_columns=foreseen, source_length=0)
+        later = _columns(foreseen)
         last = self._exact(later).joined(sizes)
-        if not self._room.has(self.width, lambda: self.bytes_to_grow(sizes, last)):
+        if not self._room.has(self.width, lambda: self.bytes_to_have(sizes, last)):
             sizes = self._exact(needed.joined(later))
             if not self._has_for(sizes):
                 raise MemoryError(f"no memory for tables of {sizes}; there are {before}")
@@ -232,22 +245,49 @@ class GridTables:
         self.source_length = sizes.source_length
         self._grow_caches()
         self._grow_searches()
+        self._room.look_again()
+        self._promised = self.sizes
+        self.foresee(foreseen)
         return True
 
     def foresee(self, num_columns: int) -> None:
-        """Keep room for columns that what runs may need later, from whatever else would grow."""
-        last = self._exact(Sizes(num_slots=0, num_columns=num_columns, source_length=0))
-        self._room.promise(self.width, self.bytes_to_grow(last))
+        """Keep room for columns that what runs may need later, from whatever else would grow.
 
-    def _has(self, needed: Sizes) -> bool:
-        return self.sizes.covers(needed.within(self._most))
+        There must be room for them. It stays when sentences end, so that those that come next, as
+        long as they were, are no question each time.
+        """
+        self._promise(self._exact(_columns(num_columns)).joined(self._promised))
+
+    def foresee_only(self, num_columns: int) -> None:
+        """Keep no room for more columns."""
+        self._promise(self._exact(_columns(num_columns)).within(self._promised))
+
+    def _promise(self, sizes: Sizes) -> None:
+        self._promised = sizes
+        self._room.promise(self.width, self.bytes_to_have(sizes))
 
     def _has_for(self, sizes: Sizes) -> bool:
-        return self._room.has_for(self.width, sizes, lambda: self.bytes_to_grow(sizes))
+        return self._room.has_for(self.width, sizes, lambda: self.bytes_to_have(sizes))
 
     def _exact(self, needed: Sizes) -> Sizes:
         """What there is, and what is needed beyond it."""
         return needed.aligned(_ALIGNMENT).within(self._most).joined(self.sizes)
+
+    def first_bytes(self) -> int:
+        """Bytes of tables and logits as they are."""
+        return sum(self._table_bytes(self.sizes)) + self.num_slots * self._logit_bytes()
+
+    def bytes_to_have(self, *stages: Sizes) -> int:
+        """Bytes that must be free for tables to become so large, and for a step to be recorded.
+
+        The logits of the sentences that there is a place for already are counted: earlier
+        recordings, which have them, go when tables move.
+        """
+        return self.bytes_to_grow(*stages) + self.num_slots * self._logit_bytes()
+
+    def _logit_bytes(self) -> int:
+        """Bytes of the logits of one sentence."""
+        return self.width * self._vocab_size * self.scores.element_size()
 
     def bytes_to_grow(self, *stages: Sizes) -> int:
         """Bytes that must be free for tables to become so large, one size after the other.
@@ -260,8 +300,8 @@ class GridTables:
             before, after = self._table_bytes(present), self._table_bytes(sizes)
             copies += zip(before, after, strict=True)
             present = sizes
-        logits = self.width * self._vocab_size * 2 * self.scores.element_size()
-        return (present.num_slots - self.num_slots) * logits + growth_bytes(copies)
+        logits = 2 * (present.num_slots - self.num_slots) * self._logit_bytes()
+        return logits + growth_bytes(copies)
 
     def _table_bytes(self, sizes: Sizes) -> list[int]:
         """Bytes of each table that is worth counting, were they so large."""
