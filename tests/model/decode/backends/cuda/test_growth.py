@@ -365,6 +365,7 @@ def test_memory_that_somebody_else_gives_back_is_found_while_sentences_run(
     memory.num_bytes = PLENTY
     num_running = [len(memory.backend._widths)]
     while num_running[-1] <= 3:
+        assert running
         for one in session.step():
             assert_equals_reference(transformer, running.pop(one.slot_id), one.hypotheses)
         num_running.append(len(memory.backend._widths))
