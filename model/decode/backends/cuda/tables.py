@@ -149,46 +149,56 @@ class GridTables:
         self.num_slots = min(_FEWEST["slots"], self.max_slots)
         self.num_columns = min(_FEWEST["columns"], self.max_columns)
         self.source_length = min(_FEWEST["sources"], self.max_source_length)
+        self._forced_first_id = forced_first_id
+        self._vocab_size = padded_vocabulary(config.output_size)
+        self._begin_caches(config, states, dtype)
+        self._begin_searches(score_dtype)
+        self._promised = self.sizes  # there is room for them, and it is kept
+
+    def _zeros(self, *shape: int, dtype: torch.dtype) -> Tensor:
+        return torch.zeros(shape, device=self.device, dtype=dtype)
+
+    def _begin_caches(
+        self, config: ModelConfig, states: Sequence[StateShape], dtype: torch.dtype
+    ) -> None:
         layers, heads = config.num_decoder_layers, config.num_heads
-        sources = (layers, self.num_slots, heads, self.source_length)
-
-        def zeros(*shape: int, kind: torch.dtype) -> Tensor:
-            return torch.zeros(shape, device=device, dtype=kind)
-
+        slots, columns, width = self.num_slots, self.num_columns, self.width
         wide = torch.promote_types(dtype, torch.float32)
         self.growing = tuple(
-            zeros(layers, self.num_slots, s.num_heads, self.num_columns, width, s.width, kind=dtype)
+            self._zeros(layers, slots, s.num_heads, columns, width, s.width, dtype=dtype)
             for s in states
             if s.grows
         )
         self.replaced = tuple(
-            zeros(layers, self.num_slots, width, s.num_heads, s.width, kind=wide)
+            self._zeros(layers, slots, width, s.num_heads, s.width, dtype=wide)
             for s in states
             if not s.grows
         )
-        self.cross_keys = zeros(*sources, config.query_width, kind=dtype)
-        self.cross_values = zeros(*sources, config.value_width, kind=dtype)
-        self.ancestors = zeros(self.num_slots, width, self.num_columns, width, kind=torch.bool)
-        self.tokens = zeros(self.num_slots, width, kind=torch.int64)
-        self.scores = zeros(self.num_slots, width, kind=score_dtype)
-        self.positions = zeros(self.num_slots, kind=torch.int64)
-        self.forced = zeros(self.num_slots, self.num_columns, kind=torch.int64) - 1
+        sources = (layers, slots, heads, self.source_length)
+        self.cross_keys = self._zeros(*sources, config.query_width, dtype=dtype)
+        self.cross_values = self._zeros(*sources, config.value_width, dtype=dtype)
+
+    def _begin_searches(self, score_dtype: torch.dtype) -> None:
+        slots, columns, width = self.num_slots, self.num_columns, self.width
+        whole = torch.int64
+        self.ancestors = self._zeros(slots, width, columns, width, dtype=torch.bool)
+        self.tokens = self._zeros(slots, width, dtype=whole)
+        self.scores = self._zeros(slots, width, dtype=score_dtype)
+        self.positions = self._zeros(slots, dtype=whole)
+        self.forced = self._zeros(slots, columns, dtype=whole) - 1
         self.widths, self.group_sizes, self.num_candidates, self.max_lengths = (
-            torch.ones(self.num_slots, device=device, dtype=torch.int64) for _ in range(4)
+            torch.ones(slots, device=self.device, dtype=whole) for _ in range(4)
         )
         self.prefix_lengths, self.source_lengths = (
-            torch.ones(self.num_slots, device=device, dtype=torch.int64) for _ in range(2)
+            torch.ones(slots, device=self.device, dtype=whole) for _ in range(2)
         )
-        self.penalties = zeros(self.num_slots, kind=score_dtype)
+        self.penalties = self._zeros(slots, dtype=score_dtype)
         self.suppressed: Tensor | None = None
-        self.no_repeat_ngrams = zeros(self.num_slots, kind=torch.int64)
+        self.no_repeat_ngrams = self._zeros(slots, dtype=whole)
         self.fed: Tensor | None = None
         self.sampling: RowSampling | None = None
         self.automata: Automata | None = None
-        self.phrase_states = zeros(2, self.num_slots, width, kind=torch.int64)
-        self._forced_first_id = forced_first_id
-        self._vocab_size = padded_vocabulary(config.output_size)
-        self._promised = self.sizes  # there is room for them, and it is kept
+        self.phrase_states = self._zeros(2, slots, width, dtype=whole)
 
     @property
     def sizes(self) -> Sizes:
