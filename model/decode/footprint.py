@@ -11,6 +11,7 @@ from typing import Literal
 
 from model.cells import StateShape, describe_cell
 from model.checkpoint.manifest import Manifest
+from model.config import ModelConfig
 from model.errors import ConfigError
 from model.request import SessionLimits
 from model.system.host_memory import readable_bytes
@@ -23,6 +24,16 @@ _BYTES_OF_A_FLOAT = 4
 
 FEWEST_SLOTS = 16
 """That a grid on a GPU begins with, where limits allow as many."""
+
+MAX_ENCODED_TOKENS = 16_384
+"""That an encoder on a GPU has in one batch."""
+
+_WIDE_VALUES, _INNER_VALUES = 8, 3
+"""Of an encoder's layer, that are there at once: residual, norm, queries, keys, values and what
+comes of them, each as wide as the network; inside feed-forward, with a gate."""
+
+_REST_BYTES = 64 * 2**20
+"""For what recordings take besides logits, and for small tables that few sentences need."""
 
 
 def session_limits(manifest: Manifest, *, max_rows: int, max_slots: int) -> SessionLimits:
@@ -92,12 +103,23 @@ def least_limits(limits: SessionLimits) -> SessionLimits:
     )
 
 
+def working_bytes(network: ModelConfig, *, number_bytes: int = _BYTES_OF_A_NUMBER) -> int:
+    """Bytes that a session on a GPU leaves free beside its tables, for its largest encoder batch.
+
+    Args:
+        network: Sizes of the network.
+        number_bytes: Of each number that it computes with.
+    """
+    values = _WIDE_VALUES * network.d_model + _INNER_VALUES * network.d_ff
+    return MAX_ENCODED_TOKENS * values * number_bytes + _REST_BYTES
+
+
 def fitting_rows(
     manifest: Manifest, limits: SessionLimits, free_bytes: int, *, num_tokens: int
 ) -> int:
-    """Rows for which memory suffices, of sentences with so many source and target tokens.
+    """Rows at most for which memory suffices, of sentences with so many source and target tokens.
 
-    It is an estimate: what single steps take on the way is not counted.
+    What single steps take on the way is not counted, nor that a table that grows is there twice.
     """
     each = replace(
         limits,

@@ -19,6 +19,7 @@ from model.decode.footprint import (
     least_limits,
     session_limits,
     table_bytes,
+    working_bytes,
 )
 from model.decode.session import DecodeRequest, DecodingSession, SessionLimits
 from model.errors import (
@@ -220,22 +221,24 @@ def _open_lane(
 
 
 def _log_rows(checkpoints: Sequence[Runnable], configure: Configure, num_free: int | None) -> None:
-    """Say how many rows fit into the memory that is left on a GPU, which may be fewer than allowed.
+    """Say how many rows at most fit into what is left on a GPU, which may be fewer than allowed.
 
-    Checkpoints share it: each is told as if the others were not used.
+    What encoding takes is left out. Checkpoints share the rest: each is told as if the others were
+    not used.
     """
     if num_free is None:
         return
     for checkpoint in checkpoints:
         manifest = checkpoint.manifest
         limits = _session_limits(manifest, configure)
+        num_left = max(0, num_free - working_bytes(manifest.network))
         longest = max(limits.max_source_length, limits.max_target_length)
         fields = {
             "checkpoint": manifest.name,
             "free_bytes": num_free,
             "max_rows": limits.max_rows,
-            "rows_of_longest": fitting_rows(manifest, limits, num_free, num_tokens=longest),
-            "rows_of_64_tokens": fitting_rows(manifest, limits, num_free, num_tokens=64),
+            "rows_of_longest": fitting_rows(manifest, limits, num_left, num_tokens=longest),
+            "rows_of_64_tokens": fitting_rows(manifest, limits, num_left, num_tokens=64),
         }
         _LOGGER.info("gpu_rows", extra={"fields": fields})
 

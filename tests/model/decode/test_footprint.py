@@ -16,6 +16,7 @@ from model.decode.footprint import (
     fitting_rows,
     least_limits,
     table_bytes,
+    working_bytes,
 )
 from model.errors import ConfigError
 from model.nn.self_attention import SelfAttention
@@ -90,6 +91,19 @@ def test_the_rows_that_fit_are_as_many_as_caches_of_whole_sentences(manifest: Ma
         assert fitting_rows(manifest, limits, needed - 1, num_tokens=66) == 4 * (num_slots - 1)
         assert fitting_rows(manifest, limits, needed, num_tokens=16) >= 4 * num_slots
     assert fitting_rows(manifest, limits, 2**40, num_tokens=66) == 64
+
+
+def test_what_encoding_takes_grows_with_the_network_and_its_numbers(manifest: Manifest) -> None:
+    network = manifest.network
+    wide = replace(network, d_model=2 * network.d_model, d_ff=2 * network.d_ff)
+    rest = 2 * working_bytes(network) - working_bytes(network, number_bytes=4)
+    assert rest > 0
+    for number_bytes in (2, 4):
+        one = working_bytes(network, number_bytes=number_bytes) - rest
+        assert working_bytes(wide, number_bytes=number_bytes) - rest == 2 * one
+        assert one >= number_bytes * 16_384 * (network.d_model + network.d_ff)
+    thick = replace(network, d_ff=network.d_ff + 1)
+    assert working_bytes(thick) - working_bytes(network) >= 2 * 16_384
 
 
 def test_the_least_on_a_gpu_is_what_its_tables_begin_with_at_full_length() -> None:

@@ -25,6 +25,7 @@ from model.decode.backends.cuda.network import GridNetwork
 from model.decode.backends.cuda.recording import Recorder, Recordings, Step
 from model.decode.backends.cuda.search import GridSearch, unpack
 from model.decode.backends.cuda.tables import GridTables, fill_rows
+from model.decode.footprint import MAX_ENCODED_TOKENS
 from model.errors import KernelError
 from model.phrases import MAX_PHRASE_TOKENS
 from model.request import DecodeRequest, FinishedSentence, SessionLimits
@@ -32,7 +33,6 @@ from model.request import DecodeRequest, FinishedSentence, SessionLimits
 _MIN_COLUMNS = 32
 _MIN_SOURCE = 32
 _MIN_PHRASE_TOKENS = 8
-_MAX_ENCODED_TOKENS = 16_384
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,15 +78,12 @@ class Grid:
             chooser=network.chooser(tokens),
         )
         self._pad_id = network.config.pad_id
-        self._tables = GridTables(
-            network.config,
-            network.states,
+        self._tables = _tables(
+            network,
             width=width,
             num_slots=num_slots,
             limits=limits,
             device=network.device,
-            dtype=network.dtype,
-            score_dtype=network.score_dtype,
             forced_first_id=tokens.forced_first_id,
             room=room,
         )
@@ -112,6 +109,14 @@ class Grid:
             key=lambda count: not self._tables.has_room(self._needs(requests[:count], to_cap=True)),
         )
 
+    def fits_now(self, request: DecodeRequest) -> bool:
+        """Whether a sentence could begin in the tables as they are."""
+        return self._tables.has(self._needs([request], to_cap=False))
+
+    def forget_ended(self) -> None:
+        """Keep room for no more than what runs may need."""
+        self._tables.foresee_only(self._ledger.last_cap() + 1)
+
     def describe_needs(self, request: DecodeRequest) -> str:
         """Tables that a sentence needs which is alone."""
         return str(self._needs([request], to_cap=True))
@@ -127,8 +132,15 @@ class Grid:
             source_length=self._source_length(max(len(r.source_ids) for r in requests)),
         )
 
-    def admit(self, slot_ids: Sequence[int], requests: Sequence[DecodeRequest]) -> int:
+    def admit(
+        self, slot_ids: Sequence[int], requests: Sequence[DecodeRequest], *, to_cap: bool = True
+    ) -> int:
         """Encode sentences in chunks of like lengths, and set their searches up.
+
+        Args:
+            slot_ids: Their names.
+            requests: As many as `num_fitting`, or one that `fits_now`.
+            to_cap: Keep room for all that they may come to need, which there is.
 
         Returns:
             Source tokens encoded, what they were padded with included.
@@ -136,7 +148,7 @@ class Grid:
         Raises:
             MemoryError: There are more than `num_fitting`; nothing has changed then.
         """
-        foreseen = max(self._ledger.last_cap(), *map(_cap, requests)) + 1
+        foreseen = max(self._ledger.last_cap(), *map(_cap, requests)) + 1 if to_cap else 0
         self._reserve(self._needs(requests, to_cap=False), foreseen=foreseen)
         self._tables.foresee(foreseen)
         slots = self._ledger.add(slot_ids, requests)
@@ -167,7 +179,7 @@ class Grid:
         order = sorted(range(len(requests)), key=lengths.__getitem__)
         for length, group in groupby(order, key=lambda i: padded[lengths[i]]):
             waiting = list(group)
-            size = max(1, _MAX_ENCODED_TOKENS // length)
+            size = max(1, MAX_ENCODED_TOKENS // length)
             for first in range(0, len(waiting), size):
                 yield length, waiting[first : first + size]
 
@@ -314,6 +326,39 @@ class Grid:
     def check_integrity(self) -> None:
         """Assert that slots and sentences agree."""
         self._ledger.check_integrity()
+
+
+def first_bytes(network: GridNetwork, *, width: int, num_slots: int, limits: SessionLimits) -> int:
+    """Bytes that a new grid takes for its tables and the logits of a step."""
+    tables = _tables(
+        network, width=width, num_slots=num_slots, limits=limits, device=torch.device("meta")
+    )
+    return tables.first_bytes()
+
+
+def _tables(
+    network: GridNetwork,
+    *,
+    width: int,
+    num_slots: int,
+    limits: SessionLimits,
+    device: torch.device,
+    forced_first_id: int | None = None,
+    room: Room | None = None,
+) -> GridTables:
+    """The first tables of a grid; on the device "meta" they only have sizes."""
+    return GridTables(
+        network.config,
+        network.states,
+        width=width,
+        num_slots=num_slots,
+        limits=limits,
+        device=device,
+        dtype=network.dtype,
+        score_dtype=network.score_dtype,
+        forced_first_id=forced_first_id,
+        room=room,
+    )
 
 
 def _cap(request: DecodeRequest) -> int:

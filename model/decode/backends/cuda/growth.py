@@ -10,10 +10,6 @@ from dataclasses import dataclass
 FreeBytes = Callable[[], int]
 """Bytes that a device could still allocate."""
 
-ENCODER_BYTES = 256 * 2**20
-"""Left free beside tables, for an encoder batch, what a recording takes besides its logits, and
-small tables that few sentences need."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
@@ -95,27 +91,44 @@ def growth_bytes(tables: Sequence[tuple[int, int]]) -> int:
 class Room:
     """Free memory of a device, asked only when something is to grow.
 
-    A size that did not fit is not asked for again, nor is a larger one: tables that stand never
-    shrink, so nothing changes until some are dropped, and `forget` is called then.
+    A reading stands until something is allocated or dropped, or `look_again` is called. A size that
+    did not fit is not asked for again, nor is a larger one, until something is dropped or less is
+    promised, or refusals are forgotten because others may have given memory back.
 
     Args:
         free_bytes: None lets everything fit.
+        reserved: Bytes left free beside all tables.
     """
 
-    def __init__(self, free_bytes: FreeBytes | None) -> None:
+    def __init__(self, free_bytes: FreeBytes | None, *, reserved: int = 0) -> None:
         self._free_bytes = free_bytes
+        self._reserved = reserved
+        self._reading: int | None = None
         self._refused: dict[int, list[Sizes]] = {}  # by width, as is what follows
         self._promised: dict[int, int] = {}
+
+    @property
+    def has_refused(self) -> bool:
+        """Something did not fit, and is not asked for again."""
+        return any(self._refused.values())
+
+    def look_again(self) -> None:
+        """What was free may be free no more, or more may be."""
+        self._reading = None
 
     def has(self, width: int, num_bytes: Callable[[], int]) -> bool:
         """Whether a grid can have so many bytes, beside what the others may come to need."""
         if self._free_bytes is None:
             return True
+        if self._reading is None:
+            self._reading = self._free_bytes()
         others = sum(promised for owner, promised in self._promised.items() if owner != width)
-        return num_bytes() + others + ENCODER_BYTES <= self._free_bytes()
+        return num_bytes() + others + self._reserved <= self._reading
 
     def promise(self, width: int, num_bytes: int) -> None:
         """Leave so much to a grid, for what runs in it may come to need."""
+        if num_bytes < self._promised.get(width, 0):
+            self._refused.clear()
         self._promised[width] = num_bytes
 
     def has_for(self, width: int, sizes: Sizes, num_bytes: Callable[[], int]) -> bool:
@@ -131,4 +144,9 @@ class Room:
     def forget(self, width: int) -> None:
         """Nothing stands of a grid any more: what did not fit may fit now, for all of them."""
         self._promised.pop(width, None)
+        self.forget_refusals()
+
+    def forget_refusals(self) -> None:
+        """Ask again for what did not fit: somebody else may have given memory back."""
         self._refused.clear()
+        self.look_again()

@@ -80,6 +80,11 @@ def _enlarged(table: Tensor, *sizes: tuple[int, int], fill: float = 0) -> Tensor
     return larger
 
 
+def _columns(num_columns: int) -> Sizes:
+    """Columns, of whatever else there is."""
+    return Sizes(num_slots=0, num_columns=num_columns, source_length=0)
+
+
 class GridTables:
     """The tensors of S slots with K rows each; T columns of past and M source positions.
 
@@ -144,45 +149,56 @@ class GridTables:
         self.num_slots = min(_FEWEST["slots"], self.max_slots)
         self.num_columns = min(_FEWEST["columns"], self.max_columns)
         self.source_length = min(_FEWEST["sources"], self.max_source_length)
+        self._forced_first_id = forced_first_id
+        self._vocab_size = padded_vocabulary(config.output_size)
+        self._begin_caches(config, states, dtype)
+        self._begin_searches(score_dtype)
+        self._promised = self.sizes  # there is room for them, and it is kept
+
+    def _zeros(self, *shape: int, dtype: torch.dtype) -> Tensor:
+        return torch.zeros(shape, device=self.device, dtype=dtype)
+
+    def _begin_caches(
+        self, config: ModelConfig, states: Sequence[StateShape], dtype: torch.dtype
+    ) -> None:
         layers, heads = config.num_decoder_layers, config.num_heads
-        sources = (layers, self.num_slots, heads, self.source_length)
-
-        def zeros(*shape: int, kind: torch.dtype) -> Tensor:
-            return torch.zeros(shape, device=device, dtype=kind)
-
+        slots, columns, width = self.num_slots, self.num_columns, self.width
         wide = torch.promote_types(dtype, torch.float32)
         self.growing = tuple(
-            zeros(layers, self.num_slots, s.num_heads, self.num_columns, width, s.width, kind=dtype)
+            self._zeros(layers, slots, s.num_heads, columns, width, s.width, dtype=dtype)
             for s in states
             if s.grows
         )
         self.replaced = tuple(
-            zeros(layers, self.num_slots, width, s.num_heads, s.width, kind=wide)
+            self._zeros(layers, slots, width, s.num_heads, s.width, dtype=wide)
             for s in states
             if not s.grows
         )
-        self.cross_keys = zeros(*sources, config.query_width, kind=dtype)
-        self.cross_values = zeros(*sources, config.value_width, kind=dtype)
-        self.ancestors = zeros(self.num_slots, width, self.num_columns, width, kind=torch.bool)
-        self.tokens = zeros(self.num_slots, width, kind=torch.int64)
-        self.scores = zeros(self.num_slots, width, kind=score_dtype)
-        self.positions = zeros(self.num_slots, kind=torch.int64)
-        self.forced = zeros(self.num_slots, self.num_columns, kind=torch.int64) - 1
+        sources = (layers, slots, heads, self.source_length)
+        self.cross_keys = self._zeros(*sources, config.query_width, dtype=dtype)
+        self.cross_values = self._zeros(*sources, config.value_width, dtype=dtype)
+
+    def _begin_searches(self, score_dtype: torch.dtype) -> None:
+        slots, columns, width = self.num_slots, self.num_columns, self.width
+        whole = torch.int64
+        self.ancestors = self._zeros(slots, width, columns, width, dtype=torch.bool)
+        self.tokens = self._zeros(slots, width, dtype=whole)
+        self.scores = self._zeros(slots, width, dtype=score_dtype)
+        self.positions = self._zeros(slots, dtype=whole)
+        self.forced = self._zeros(slots, columns, dtype=whole) - 1
         self.widths, self.group_sizes, self.num_candidates, self.max_lengths = (
-            torch.ones(self.num_slots, device=device, dtype=torch.int64) for _ in range(4)
+            torch.ones(slots, device=self.device, dtype=whole) for _ in range(4)
         )
         self.prefix_lengths, self.source_lengths = (
-            torch.ones(self.num_slots, device=device, dtype=torch.int64) for _ in range(2)
+            torch.ones(slots, device=self.device, dtype=whole) for _ in range(2)
         )
-        self.penalties = zeros(self.num_slots, kind=score_dtype)
+        self.penalties = self._zeros(slots, dtype=score_dtype)
         self.suppressed: Tensor | None = None
-        self.no_repeat_ngrams = zeros(self.num_slots, kind=torch.int64)
+        self.no_repeat_ngrams = self._zeros(slots, dtype=whole)
         self.fed: Tensor | None = None
         self.sampling: RowSampling | None = None
         self.automata: Automata | None = None
-        self.phrase_states = zeros(2, self.num_slots, width, kind=torch.int64)
-        self._forced_first_id = forced_first_id
-        self._vocab_size = padded_vocabulary(config.output_size)
+        self.phrase_states = self._zeros(2, slots, width, dtype=whole)
 
     @property
     def sizes(self) -> Sizes:
@@ -202,8 +218,14 @@ class GridTables:
         )
 
     def has_room(self, needed: Sizes) -> bool:
-        """Whether tables are so large, or could be."""
-        return self._has(needed) or self._has_for(self._exact(needed))
+        """Whether tables are so large, or could be; of what was promised nobody is asked."""
+        if self._promised.covers(needed.within(self._most)):
+            return True
+        return self._has_for(self._exact(needed))
+
+    def has(self, needed: Sizes) -> bool:
+        """Whether tables are so large."""
+        return self.sizes.covers(needed.within(self._most))
 
     def reserve(self, needed: Sizes, *, foreseen: int = 0) -> bool:
         """Have at least what is needed; True if tables have moved.
@@ -218,13 +240,14 @@ class GridTables:
         Raises:
             MemoryError: There is no room for it; the tables are as they were then.
         """
-        if self._has(needed):
+        if self.has(needed):
             return False
+        self._room.look_again()
         before = self.sizes
         sizes = doubled(needed, before, most=self._most)
-        later = Sizes(num_slots=0, num_columns=foreseen, source_length=0)
+        later = _columns(foreseen)
         last = self._exact(later).joined(sizes)
-        if not self._room.has(self.width, lambda: self.bytes_to_grow(sizes, last)):
+        if not self._room.has(self.width, lambda: self.bytes_to_have(sizes, last)):
             sizes = self._exact(needed.joined(later))
             if not self._has_for(sizes):
                 raise MemoryError(f"no memory for tables of {sizes}; there are {before}")
@@ -232,22 +255,49 @@ class GridTables:
         self.source_length = sizes.source_length
         self._grow_caches()
         self._grow_searches()
+        self._room.look_again()
+        self._promised = self.sizes
+        self.foresee(foreseen)
         return True
 
     def foresee(self, num_columns: int) -> None:
-        """Keep room for columns that what runs may need later, from whatever else would grow."""
-        last = self._exact(Sizes(num_slots=0, num_columns=num_columns, source_length=0))
-        self._room.promise(self.width, self.bytes_to_grow(last))
+        """Keep room for columns that what runs may need later, from whatever else would grow.
 
-    def _has(self, needed: Sizes) -> bool:
-        return self.sizes.covers(needed.within(self._most))
+        There must be room for them. It stays when sentences end, so that those that come next, as
+        long as they were, are no question each time.
+        """
+        self._promise(self._exact(_columns(num_columns)).joined(self._promised))
+
+    def foresee_only(self, num_columns: int) -> None:
+        """Keep no room for more columns."""
+        self._promise(self._exact(_columns(num_columns)).within(self._promised))
+
+    def _promise(self, sizes: Sizes) -> None:
+        self._promised = sizes
+        self._room.promise(self.width, self.bytes_to_have(sizes))
 
     def _has_for(self, sizes: Sizes) -> bool:
-        return self._room.has_for(self.width, sizes, lambda: self.bytes_to_grow(sizes))
+        return self._room.has_for(self.width, sizes, lambda: self.bytes_to_have(sizes))
 
     def _exact(self, needed: Sizes) -> Sizes:
         """What there is, and what is needed beyond it."""
         return needed.aligned(_ALIGNMENT).within(self._most).joined(self.sizes)
+
+    def first_bytes(self) -> int:
+        """Bytes of tables and logits as they are."""
+        return sum(self._table_bytes(self.sizes)) + self.num_slots * self._logit_bytes()
+
+    def bytes_to_have(self, *stages: Sizes) -> int:
+        """Bytes that must be free for tables to become so large, and for a step to be recorded.
+
+        The logits of the sentences that there is a place for already are counted: earlier
+        recordings, which have them, go when tables move.
+        """
+        return self.bytes_to_grow(*stages) + self.num_slots * self._logit_bytes()
+
+    def _logit_bytes(self) -> int:
+        """Bytes of the logits of one sentence."""
+        return self.width * self._vocab_size * self.scores.element_size()
 
     def bytes_to_grow(self, *stages: Sizes) -> int:
         """Bytes that must be free for tables to become so large, one size after the other.
@@ -260,8 +310,8 @@ class GridTables:
             before, after = self._table_bytes(present), self._table_bytes(sizes)
             copies += zip(before, after, strict=True)
             present = sizes
-        logits = self.width * self._vocab_size * 2 * self.scores.element_size()
-        return (present.num_slots - self.num_slots) * logits + growth_bytes(copies)
+        logits = 2 * (present.num_slots - self.num_slots) * self._logit_bytes()
+        return logits + growth_bytes(copies)
 
     def _table_bytes(self, sizes: Sizes) -> list[int]:
         """Bytes of each table that is worth counting, were they so large."""

@@ -8,7 +8,7 @@ from model.checkpoint.files.checksums import fingerprint
 from model.checkpoint.shortlist import add_shortlist
 from model.config import LengthLimits
 from model.decode.backends.cuda.buckets import rounded_up
-from model.decode.footprint import check_footprint, least_limits
+from model.decode.footprint import check_footprint, least_limits, working_bytes
 from model.errors import DecodingError
 from model.native import kernels
 from model.text.languages.tags import LanguagePair
@@ -196,11 +196,12 @@ def test_on_a_gpu_a_start_needs_only_the_least_and_says_what_fits(
     for limit, device in ((least - 1, "cuda"), (8 * least, "cpu")):
         with pytest.raises(CheckpointsError, match="there are at most"):
             loading._check_footprints(configure, limit, device=device)
-    monkeypatch.setattr(loading, "free_bytes", lambda _: 8 * least)
+    num_free = 8 * least + working_bytes(manifest.network)
+    monkeypatch.setattr(loading, "free_bytes", lambda _: num_free)
     caplog.set_level("INFO")
     load_lanes(configure, clock=ticking())
     [said] = [record.fields for record in caplog.records if record.message == "gpu_rows"]
-    assert (said["checkpoint"], said["max_rows"], said["free_bytes"]) == ("tiny", 4096, 8 * least)
+    assert (said["checkpoint"], said["max_rows"], said["free_bytes"]) == ("tiny", 4096, num_free)
     assert 64 * 8 <= said["rows_of_longest"] <= said["rows_of_64_tokens"] < 4096
 
 

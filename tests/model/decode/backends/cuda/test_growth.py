@@ -10,11 +10,14 @@ from msgspec import structs
 from torch import Tensor
 
 from model.config import SearchConfig
+from model.decode.backends.cuda import backend as backend_module
 from model.decode.backends.cuda import tables as tables_module
 from model.decode.backends.cuda.backend import GridBackend
-from model.decode.backends.cuda.growth import ENCODER_BYTES, Room, Sizes, doubled, growth_bytes
+from model.decode.backends.cuda.grid import Grid
+from model.decode.backends.cuda.growth import Room, Sizes, doubled, growth_bytes
 from model.decode.backends.cuda.recording import Rerun
 from model.decode.backends.cuda.tables import GridTables
+from model.decode.footprint import working_bytes
 from model.decode.session import DecodeRequest, DecodingSession, SessionLimits
 from model.errors import CapacityError
 from model.nn.transformer import Transformer
@@ -47,14 +50,18 @@ class Memory:
         self.num_bytes = num_bytes
         self.num_asked = 0
         self._transformer = transformer
+        self._reserved = working_bytes(transformer.config, number_bytes=8)
         self._session: DecodingSession | None = None
 
     @property
-    def tables(self) -> Iterator[GridTables]:
+    def backend(self) -> GridBackend:
         assert self._session is not None
-        backend = self._session._backend
-        assert isinstance(backend, GridBackend)
-        return (grid._tables for grid in backend._grids.values())
+        assert isinstance(self._session._backend, GridBackend)
+        return self._session._backend
+
+    @property
+    def tables(self) -> Iterator[GridTables]:
+        return (grid._tables for grid in self.backend._grids.values())
 
     @property
     def used(self) -> int:
@@ -62,7 +69,7 @@ class Memory:
 
     def free_bytes(self) -> int:
         self.num_asked += 1
-        return self.num_bytes - self.used + ENCODER_BYTES
+        return self.num_bytes - self.used + self._reserved
 
     def session(self) -> DecodingSession:
         self._session = None
@@ -84,6 +91,12 @@ def transformer() -> Transformer:
     return small_transformer(eos_bias=-1.0, num_encoder_layers=1, num_decoder_layers=1)
 
 
+@pytest.fixture(scope="module")
+def brief_transformer() -> Transformer:
+    """Its translations end long before their caps."""
+    return small_transformer(eos_bias=12.0, num_encoder_layers=1, num_decoder_layers=1)
+
+
 def requests(count: int, *, seed: int = 5, beam_size: int = 4) -> list[DecodeRequest]:
     rng = random.Random(seed)
     search = SearchConfig(beam_size=beam_size, max_length=24)
@@ -95,7 +108,28 @@ def need_of(transformer: Transformer, sizes: Sizes) -> int:
     memory = Memory(transformer, PLENTY)
     memory.session().admit(requests(1))
     (tables,) = memory.tables
-    return memory.used + tables.bytes_to_grow(sizes)
+    return memory.used + tables.bytes_to_have(sizes)
+
+
+def capped(asked: list[DecodeRequest], max_length: int) -> list[DecodeRequest]:
+    search = SearchConfig(beam_size=4, max_length=max_length, stopping="first")
+    return [structs.replace(request, search=search) for request in asked]
+
+
+def run_out(
+    transformer: Transformer, session: DecodingSession, running: dict[int, DecodeRequest]
+) -> None:
+    """Step until all have ended, each as the reference has it."""
+    while not session.is_idle:
+        for finished in session.step():
+            request = running.pop(finished.slot_id)
+            assert_equals_reference(transformer, request, finished.hypotheses)
+        session.check_integrity()
+    assert not running
+
+
+def admitted(session: DecodingSession, asked: list[DecodeRequest]) -> dict[int, DecodeRequest]:
+    return dict(zip(session.admit(asked), asked, strict=True))
 
 
 def segments(asked: list[DecodeRequest]) -> list[SubmitSegment]:
@@ -142,12 +176,13 @@ def test_growth_takes_what_was_foreseen_to_the_byte(needed: tuple[int, int, int]
 
 def test_what_did_not_fit_is_not_asked_for_again_until_something_is_dropped() -> None:
     asked: list[int] = []
-    room = Room(lambda: asked.append(0) or ENCODER_BYTES + 8)
+    room = Room(lambda: asked.append(0) or 108, reserved=100)
     small, large, wide = (
         Sizes(num_slots=n, num_columns=8, source_length=m) for n, m in ((8, 1), (9, 1), (9, 2))
     )
 
     def has(sizes: Sizes) -> bool:
+        room.look_again()
         return room.has_for(4, sizes, lambda: sizes.num_slots)
 
     assert has(small)
@@ -214,6 +249,147 @@ def test_memory_is_asked_for_only_where_tables_grow(transformer: Transformer) ->
         asked.append(memory.num_asked)
     assert asked[0] > 0
     assert asked == [asked[0]] * 3
+
+
+@pytest.mark.usefixtures("small_start")
+def test_sentences_that_end_before_their_caps_do_not_ask_for_memory_each_time(
+    brief_transformer: Transformer,
+) -> None:
+    memory = Memory(brief_transformer, PLENTY)
+    session = memory.session()
+    asked = []
+    for seed in range(8):
+        batch = capped(requests(4, seed=seed), 40 - seed)
+        run_out(brief_transformer, session, admitted(session, batch))
+        asked.append(memory.num_asked)
+    (tables,) = memory.tables
+    assert tables.num_columns == 16  # and 48 were promised
+    assert asked == [asked[0]] * 8
+
+
+@pytest.mark.usefixtures("small_start")
+def test_a_batch_is_one_question_however_many_of_it_fit(transformer: Transformer) -> None:
+    memory = Memory(transformer, PLENTY)
+    session = memory.session()
+    session.admit(requests(1))
+    before = memory.num_asked
+    memory.num_bytes = memory.used
+    session.admit(requests(9))
+    assert session._backend.num_waiting() == 9
+    assert memory.num_asked == before + 1
+
+
+def test_what_was_kept_for_longer_sentences_is_given_up_for_others() -> None:
+    tables = grown_tables(torch.zeros, torch.float32, device=torch.device("cpu"))
+    tables._room = Room(lambda: 2**20)
+    tables.num_columns = 16  # of 80
+    tables._promised = tables.sizes
+    tables.foresee(60)
+    kept = tables._room._promised[2]
+    tables.foresee(20)
+    assert tables._promised.num_columns == 64
+    assert tables._room._promised[2] == kept
+    tables.foresee_only(20)
+    assert tables._promised.num_columns == 32
+    assert tables._room._promised[2] < kept
+    tables.foresee_only(60)
+    assert tables._promised.num_columns == 32  # for the rest nobody was asked
+
+
+def test_logits_of_the_sentences_that_have_a_place_are_counted_too() -> None:
+    tables = grown_tables(torch.zeros, torch.float32, device=torch.device("cpu"))
+    logits = 2 * 2 * tables._vocab_size * 4
+    assert tables.bytes_to_have(tables.sizes) == logits
+    assert tables.first_bytes() == sum(tensor.nbytes for tensor in tensors(tables)) + logits
+
+
+@pytest.mark.usefixtures("small_start")
+def test_an_idle_grid_goes_before_one_of_another_width_is_made(
+    transformer: Transformer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = Memory(transformer, PLENTY)
+    session = memory.session()
+    run_out(transformer, session, admitted(session, requests(6)))
+    memory.num_bytes = memory.used
+    others = []
+
+    def made(*arguments: object, **named: object) -> Grid:
+        others.append(len(list(memory.tables)))
+        return Grid(*arguments, **named)  # type: ignore[arg-type]  # passed on as they are
+
+    monkeypatch.setattr(backend_module, "Grid", made)
+    run_out(transformer, session, admitted(session, requests(2, beam_size=2)))
+    assert others == [0]
+
+
+@pytest.mark.usefixtures("small_start")
+def test_a_sentence_of_another_width_waits_where_its_first_tables_have_no_room(
+    transformer: Transformer,
+) -> None:
+    memory = Memory(transformer, PLENTY)
+    session = memory.session()
+    running = admitted(session, requests(6))
+    memory.num_bytes = memory.used
+    memory.num_bytes += next(memory.tables).bytes_to_have(
+        Sizes(num_slots=8, num_columns=32, source_length=32)
+    )  # promised to those that run
+    running |= admitted(session, requests(2, beam_size=2))
+    assert [tables.width for tables in memory.tables] == [4]
+    assert session._backend.num_waiting() == 2
+    run_out(transformer, session, running)
+
+
+def test_what_fits_first_tables_is_served_while_somebody_else_has_the_memory(
+    brief_transformer: Transformer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables_module, "_FEWEST", {"slots": 1, "columns": 16, "sources": 32})
+    memory = Memory(brief_transformer, 0)
+    session = memory.session()
+    running = admitted(session, capped(requests(4), 40))
+    assert session._backend.num_waiting() == 3
+    run_out(brief_transformer, session, running)
+    (tables,) = memory.tables
+    assert (tables.num_slots, tables.num_columns) == (1, 16)
+
+
+@pytest.mark.usefixtures("small_start")
+def test_memory_that_somebody_else_gives_back_is_found_while_sentences_run(
+    transformer: Transformer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backend_module, "_ENDED_BEFORE_ASKING", 1)
+    sizes = Sizes(num_slots=2, num_columns=32, source_length=32)
+    memory = Memory(transformer, need_of(transformer, sizes))
+    session = memory.session()
+    first, *others = requests(14)
+    running = admitted(session, [*capped([first], 3), *others])
+    memory.num_bytes = PLENTY
+    num_running = [len(memory.backend._widths)]
+    while num_running[-1] <= 3:
+        assert running
+        for one in session.step():
+            assert_equals_reference(transformer, running.pop(one.slot_id), one.hypotheses)
+        num_running.append(len(memory.backend._widths))
+    assert min(num_running) > 0  # the grid has not been idle
+    run_out(transformer, session, running)
+
+
+@pytest.mark.usefixtures("small_start")
+def test_those_behind_a_sentence_that_is_dropped_join_while_others_run(
+    transformer: Transformer,
+) -> None:
+    sizes = Sizes(num_slots=2, num_columns=32, source_length=32)
+    session = Memory(transformer, need_of(transformer, sizes)).session()
+    first, long, last = requests(3)
+    [long] = capped([long], 60)
+    running = admitted(session, [first, long, last])
+    session.step()
+    assert session._backend.num_waiting() == 2
+    (dropped,) = (slot_id for slot_id, request in running.items() if request is long)
+    session.release(dropped)
+    del running[dropped]
+    assert session.step() == []
+    assert session._backend.num_waiting() == 0
+    run_out(transformer, session, running)
 
 
 @pytest.mark.usefixtures("small_start")
@@ -306,7 +482,7 @@ def test_a_sentence_that_runs_or_waits_can_be_dropped(
 
 
 def test_what_one_grid_may_come_to_need_the_others_do_not_get() -> None:
-    room = Room(lambda: ENCODER_BYTES + 8)
+    room = Room(lambda: 108, reserved=100)
     room.promise(4, 3)
     assert room.has(4, lambda: 8)
     assert room.has(2, lambda: 5)
