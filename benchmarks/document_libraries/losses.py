@@ -81,7 +81,7 @@ def _members(data: bytes) -> dict[str, bytes]:
 
 def _of_text(kind: str, before: bytes, after: bytes) -> Losses:
     old, new = (
-        Counter(data.decode("utf-8-sig").lower().splitlines(keepends=True))
+        Counter(data.decode("utf-8-sig", "surrogateescape").lower().splitlines(keepends=True))
         for data in (before, after)
     )
     lines = Losses(lines=(old - new).total())
