@@ -150,8 +150,7 @@ class PendingSegments:
         if pending is None or pending.on_tokens is None or pending.answer.done():
             return
         # As answers are told: an error of whoever is told is none of the engine's stream.
-        loop = asyncio.get_running_loop()
-        loop.call_soon(pending.on_tokens, written.start, written.token_ids)
+        asyncio.get_running_loop().call_soon(_tell, pending, written)
 
     def take_all(self) -> dict[int, Pending]:
         """Take all segments off the list, unanswered, by their numbers; their places are free."""
@@ -188,3 +187,9 @@ def _fail(answer: asyncio.Future[Finished], error: EngineError) -> None:
     """Set the error and mark it as seen: a caller that has gone is no fault to report."""
     answer.set_exception(error)
     answer.exception()
+
+
+def _tell(pending: Pending, written: Written) -> None:
+    """Tell tokens, unless whoever waited has left since they came."""
+    if pending.on_tokens is not None and not pending.answer.cancelled():
+        pending.on_tokens(written.start, written.token_ids)
