@@ -5,88 +5,34 @@ import os
 import signal
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
 import pytest
 
 from model.text.languages.tags import LanguagePair
-from service.access.keys import ApiKey, new_key
+from support.router_fleet import (
+    BEARER,
+    DEEPL,
+    ROUTER,
+    SERVERS,
+    Fleet,
+    health,
+    running_fleet,
+    wait,
+    wait_up,
+)
 from support.running_router import running_router
-from support.running_server import POLL_SECONDS, RunningServer, free_port, running_server
-from support.tiny_checkpoint import EN_ZH, ZH_EN, write_tiny_checkpoint
-
-DE_EN = LanguagePair(source="de", target="en")
-JA_EN = LanguagePair(source="ja", target="en")
-KEY, DIGEST = new_key()
-BEARER = {"authorization": f"Bearer {KEY}"}
-DEEPL = {"authorization": f"DeepL-Auth-Key {KEY}"}
-SERVERS = {
-    "DRAGOMAN_API_KEYS": ApiKey(name="ann", sha256=DIGEST, is_admin=True).line(),
-    "DRAGOMAN_KEY_REQUIRED": "false",
-    "DRAGOMAN_TRUSTED_PROXIES": "127.0.0.1",
-    "DRAGOMAN_DETECTION": "compact",
-}
-ROUTER = {"DRAGOMAN_DETECTION": "compact", "DRAGOMAN_TRUSTED_PROXIES": "127.0.0.1"}
-
-
-@dataclass(slots=True, kw_only=True)
-class Fleet:
-    """A router, and the servers behind it by the names of their groups."""
-
-    router: RunningServer
-    servers: dict[str, RunningServer]
-    folders: dict[str, Path]
-
-    def num_passed(self, group: str, status: int = 200) -> float:
-        name = f"dragoman_router_passed_total{{group={group},status={status}}}"
-        return self.router.metrics().get(name, 0.0)
-
-
-def _wait(is_so: Callable[[], bool]) -> None:
-    """Ask until it is so; pytest's timeout is the bound."""
-    while not is_so():
-        time.sleep(POLL_SECONDS)
-
-
-def _health(router: RunningServer) -> dict[str, dict[str, object]]:
-    with router.client() as client:
-        groups = client.get("/v1/health").json()["groups"]
-    return {group["name"]: group for group in groups}
-
-
-def _wait_up(router: RunningServer, *names: str) -> None:
-    _wait(lambda: {name for name, one in _health(router).items() if one["is_up"]} >= {*names})
+from support.running_server import free_port, running_server
+from support.tiny_checkpoint import write_tiny_checkpoint
 
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    """`west` de → en and en ↔ zh-Hans, `east` ja → en."""
-    folder = tmp_path_factory.mktemp("fleet")
-    served = {
-        "west": (("german", (DE_EN,), 15), ("chinese", (EN_ZH, ZH_EN), 12)),
-        "east": (("japanese", (JA_EN,), 18),),
-    }
-    folders = {}
-    for group, checkpoints in served.items():
-        folders[group] = folder / group
-        folders[group].mkdir()
-        for name, pairs, seed in checkpoints:
-            write_tiny_checkpoint(folders[group] / name, name=name, pairs=pairs, seed=seed)
-    with ExitStack() as stack:
-        servers = {
-            name: stack.enter_context(running_server(path, folder / f"{name}.log", **SERVERS))
-            for name, path in folders.items()
-        }
-        urls = {name: server.url for name, server in servers.items()}
-        router = stack.enter_context(running_router(urls, folder / "router.log", **ROUTER))
-        _wait_up(router, *urls)
-        yield Fleet(router=router, servers=servers, folders=folders)
+    with running_fleet(tmp_path_factory.mktemp("fleet")) as fleet:
+        yield fleet
 
 
 @pytest.fixture
@@ -237,7 +183,7 @@ def test_documents_go_to_their_group_and_are_found_again(
         added = client.post("/v1/documents", data=sent, files=file, headers=BEARER)
         assert added.status_code == 202, added.text
         path = f"/v1/documents/{added.json()['id']}"
-        _wait(lambda path=path: client.get(path, headers=BEARER).json()["state"] == "done")  # type: ignore[misc]
+        wait(lambda path=path: client.get(path, headers=BEARER).json()["state"] == "done")  # type: ignore[misc]
         result = client.get(f"{path}/result", headers=BEARER)
         assert result.status_code == 200
         assert "a.en.txt" in result.headers["content-disposition"]
@@ -324,7 +270,7 @@ def test_a_group_limits_each_clients_address_and_not_the_routers(
         running_router({"all": server.url}, tmp_path / "router.log", **ROUTER) as router,
         router.client() as client,
     ):
-        _wait_up(router, "all")
+        wait_up(router, "all")
         for address in ("203.0.113.7", "203.0.113.8", "2001:db8::7"):
             assert [ask(client, address) for _ in range(3)] == [200, 200, 429], address
         assert client.post("/translate", json=sent, headers=BEARER).status_code == 200
@@ -359,12 +305,12 @@ def test_a_client_that_leaves_has_its_work_dropped_by_the_group(fleet: Fleet) ->
     try:
         with socket.create_connection(("127.0.0.1", fleet.router.port)) as connection:
             connection.sendall((head + body).encode())
-            _wait(lambda: west.metrics()["dragoman_requests_in_progress"] >= 2)
-        _wait(lambda: fleet.router.metrics()["dragoman_router_requests_in_progress"] == 1)
-        _wait(lambda: west.metrics().get(gone, 0.0) > before)
+            wait(lambda: west.metrics()["dragoman_requests_in_progress"] >= 2)
+        wait(lambda: fleet.router.metrics()["dragoman_router_requests_in_progress"] == 1)
+        wait(lambda: west.metrics().get(gone, 0.0) > before)
     finally:
         os.kill(engine, signal.SIGCONT)
-    _wait_up(fleet.router, "west", "east")
+    wait_up(fleet.router, "west", "east")
 
 
 def test_a_reload_of_a_group_is_known_to_the_router(fleet: Fleet, client: httpx.Client) -> None:
@@ -375,7 +321,7 @@ def test_a_reload_of_a_group_is_known_to_the_router(fleet: Fleet, client: httpx.
     with fleet.servers["east"].client() as east:
         assert east.post("/admin/reload", headers=BEARER).status_code == 200
     fleet.router.signal(signal.SIGHUP)
-    _wait(lambda: "fr" in _health(fleet.router)["east"]["languages"])  # type: ignore[operator]
+    wait(lambda: "fr" in health(fleet.router)["east"]["languages"])  # type: ignore[operator]
     assert _same(fleet, "east", "/translate", json=sent).status_code == 200
 
 
@@ -390,14 +336,14 @@ def test_a_group_that_is_away_is_named_and_the_others_go_on(tmp_path: Path, flee
         running_router(urls, tmp_path / "router.log", **ROUTER) as router,
         router.client() as client,
     ):
-        _wait_up(router, "west")
+        wait_up(router, "west")
         assert client.post("/translate", json=german).status_code == 200
         early = client.post("/translate", json=japanese)
         assert (early.status_code, early.json()["code"]) == (503, "group_unavailable")
         assert "group late cannot be reached" in early.json()["error"]
         assert "retry-after" in early.headers
         with running_server(folder, tmp_path / "late.log", *flags, **SERVERS):
-            _wait_up(router, "late")
+            wait_up(router, "late")
             assert client.post("/translate", json=japanese).status_code == 200
         away = client.post("/translate", json=japanese)
         assert away.status_code == 503
@@ -416,7 +362,7 @@ def test_a_group_that_is_away_is_named_and_the_others_go_on(tmp_path: Path, flee
         unknown = client.get("/v1/documents/none", headers=BEARER)
         assert unknown.status_code == 503, "the group that is away may have it"
         with running_server(folder, tmp_path / "again.log", *flags, **SERVERS):
-            _wait_up(router, "late")
+            wait_up(router, "late")
             assert client.post("/translate", json=japanese).status_code == 200
 
 
@@ -430,12 +376,12 @@ def test_on_sigterm_what_was_passed_on_is_answered_and_what_comes_is_refused(
         running_router(urls, tmp_path / "router.log", **ROUTER) as router,
         router.client() as client,
     ):
-        _wait_up(router, "west")
+        wait_up(router, "west")
         asking = threading.Thread(
             target=lambda: answers.append(client.post("/translate", json=long))
         )
         asking.start()
-        _wait(lambda: router.metrics()["dragoman_router_requests_in_progress"] >= 2)
+        wait(lambda: router.metrics()["dragoman_router_requests_in_progress"] >= 2)
         router.signal(signal.SIGTERM)
         asking.join()
         assert router.wait() == 0

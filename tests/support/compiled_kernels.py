@@ -13,7 +13,7 @@ import torch
 
 from model.cells import StateShape
 from model.config import ModelConfig
-from model.decode.backends.cuda.buckets import Bucket, padded_vocabulary
+from model.decode.backends.cuda.buckets import padded_vocabulary
 from model.decode.backends.cuda.growth import Sizes
 from model.decode.backends.cuda.kernels.choice_ops import ChoiceOps
 from model.decode.backends.cuda.kernels.driver import Function
@@ -21,7 +21,7 @@ from model.decode.backends.cuda.kernels.launching import CompiledLauncher
 from model.decode.backends.cuda.kernels.ops import KernelOps, Linear, NormWeights
 from model.decode.backends.cuda.tables import GridTables
 from model.request import SessionLimits
-from support.grid_tables import grown_tables
+from support.grid_tables import grown_tables, plain_bucket
 
 WIDTH = 4
 BASE_ROWS = (4, 128)
@@ -76,18 +76,11 @@ def launch_all(launcher: CompiledLauncher, dtype: torch.dtype) -> None:
     ops.attend_source(torch.randn(4, 12, dtype=dtype), tables, 0, scale=0.4)
     logits, bias = torch.randn(4, 23), torch.randn(23)
     found = choice.continuations(logits, bias, bias, 4)
-    bucket = Bucket(
+    bucket = plain_bucket(
         num_slots=2,
         num_columns=80,
         source_length=80,
         num_candidates=4,
-        with_sources=False,
-        with_suppressed=False,
-        with_sampling=False,
-        num_phrase_tokens=0,
-        num_groups=1,
-        no_repeat_ngram=0,
-        by_kernels=True,
     )
     choice.search(found, tables, bucket, sources=None, eos_id=1)
     choice.search(found, tables, bucket, sources=None, eos_id=1)  # is not compiled again
@@ -143,18 +136,11 @@ def launch_base_size(launcher: CompiledLauncher, dtype: torch.dtype, num_rows: i
     logits = made(num_rows, padded_vocabulary(vocab_size), kind=torch.float32)
     bias = made(padded_vocabulary(vocab_size), kind=torch.float32)
     found = choice.continuations(logits, bias, bias, width)
-    bucket = Bucket(
+    bucket = plain_bucket(
         num_slots=num_slots,
         num_columns=64,
         source_length=64,
         num_candidates=2 * width,
-        with_sources=False,
-        with_suppressed=False,
-        with_sampling=False,
-        num_phrase_tokens=0,
-        num_groups=1,
-        no_repeat_ngram=0,
-        by_kernels=True,
     )
     choice.search(found, tables, bucket, sources=None, eos_id=1)
 

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from model.cells import StateShape
 from model.config import ModelConfig
+from model.decode.backends.cuda.buckets import Bucket
 from model.decode.backends.cuda.growth import Sizes
 from model.decode.backends.cuda.tables import GridTables
 from model.request import SessionLimits
@@ -89,3 +90,22 @@ def copied_tables(tables: GridTables) -> GridTables:
     for name in ("tokens", "scores", "positions", "ancestors"):
         setattr(twin, name, getattr(tables, name).clone())
     return twin
+
+
+def plain_bucket(
+    *, num_slots: int, num_columns: int, source_length: int, num_candidates: int
+) -> Bucket:
+    """A step by the programs of sentences that ask for nothing special."""
+    return Bucket(
+        num_slots=num_slots,
+        num_columns=num_columns,
+        source_length=source_length,
+        num_candidates=num_candidates,
+        with_sources=False,
+        with_suppressed=False,
+        with_sampling=False,
+        num_phrase_tokens=0,
+        num_groups=1,
+        no_repeat_ngram=0,
+        by_kernels=True,
+    )

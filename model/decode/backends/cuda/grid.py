@@ -22,9 +22,10 @@ from model.decode.backends.cuda.constants import Constants
 from model.decode.backends.cuda.growth import Room, Sizes
 from model.decode.backends.cuda.ledger import Launched, Ledger
 from model.decode.backends.cuda.network import GridNetwork
+from model.decode.backends.cuda.newcomers import Newcomers, fill_rows
 from model.decode.backends.cuda.recording import Recorder, Recordings, Step
 from model.decode.backends.cuda.search import GridSearch, unpack
-from model.decode.backends.cuda.tables import GridTables, fill_rows
+from model.decode.backends.cuda.tables import GridTables
 from model.decode.footprint import MAX_ENCODED_TOKENS
 from model.errors import KernelError
 from model.phrases import MAX_PHRASE_TOKENS
@@ -84,9 +85,9 @@ class Grid:
             num_slots=num_slots,
             limits=limits,
             device=network.device,
-            forced_first_id=tokens.forced_first_id,
             room=room,
         )
+        self._newcomers = Newcomers(self._tables, forced_first_id=tokens.forced_first_id)
         self._ledger = Ledger(
             num_slots=num_slots, num_columns=self._tables.max_columns, width=width
         )
@@ -123,7 +124,7 @@ class Grid:
 
     def _needs(self, requests: Sequence[DecodeRequest], *, to_cap: bool) -> Sizes:
         """Sizes that newcomers need beside what runs: now, or up to the cap of every sentence."""
-        num_columns = self._tables.longest_plan(requests)
+        num_columns = self._newcomers.longest_plan(requests)
         if to_cap:
             num_columns = max(num_columns, self._ledger.last_cap(), *map(_cap, requests))
         return Sizes(
@@ -157,7 +158,7 @@ class Grid:
                 self._encode(length, [requests[i] for i in chunk], slots[chunk])
                 for length, chunk in self._chunks(requests)
             )
-            self._tables.write(slots, requests)
+            self._newcomers.write(slots, requests)
         except BaseException:
             for slot_id in slot_ids:
                 self.release(slot_id)
@@ -343,7 +344,6 @@ def _tables(
     num_slots: int,
     limits: SessionLimits,
     device: torch.device,
-    forced_first_id: int | None = None,
     room: Room | None = None,
 ) -> GridTables:
     """The first tables of a grid; on the device "meta" they only have sizes."""
@@ -356,7 +356,6 @@ def _tables(
         device=device,
         dtype=network.dtype,
         score_dtype=network.score_dtype,
-        forced_first_id=forced_first_id,
         room=room,
     )
 

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.config import SearchConfig
+from model.decode.backends.cuda.newcomers import distinct_searches
 from model.decode.backends.cuda.search import Report
-from model.decode.backends.cuda.tables import distinct_searches
 from model.decode.scoring import bound_line, num_required, stopping_rule
 from model.phrases import MAX_PHRASES
 from model.request import DecodeRequest

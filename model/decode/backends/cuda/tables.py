@@ -1,6 +1,7 @@
 """Tables of a grid on the device: caches, the state of the search, the requests.
 
-Owns shapes and the writing of newcomers. Tables grow to what sentences have needed so far, by
+Owns shapes and growth; what a newcomer has in them is written by
+`model.decode.backends.cuda.newcomers`. Tables grow to what sentences have needed so far, by
 doubling where that fits into free memory, and never shrink: what a checkpoint allows at the most
 may be more than a device has, and is seldom asked for. But for that nothing here ever moves, so
 that a recorded step finds everything where it was when it was recorded. Two facts make the layout:
@@ -14,7 +15,6 @@ that a recorded step finds everything where it was when it was recorded. Two fac
 """
 
 from collections.abc import Sequence
-from itertools import chain
 
 import numpy as np
 import torch
@@ -22,15 +22,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from model.cells import StateShape
-from model.config import ModelConfig, SearchConfig
+from model.config import ModelConfig
 from model.decode.backends.cuda.buckets import padded_vocabulary
 from model.decode.backends.cuda.growth import Room, Sizes, doubled, growth_bytes
-from model.decode.constraints import suppressed_mask
 from model.decode.footprint import FEWEST_SLOTS
 from model.decode.lexical import Automata, automata_of
-from model.decode.sampling import RowSampling, numbers_of
+from model.decode.sampling import RowSampling
 from model.phrases import MAX_PHRASE_TOKENS, Alternatives
-from model.request import DecodeRequest, SessionLimits
+from model.request import SessionLimits
 
 _ALIGNMENT = 16
 """Columns and source positions are multiples of it: fused attention needs that of a mask's rows."""
@@ -49,23 +48,6 @@ _ONES = (
     "source_lengths",
 )
 """Tables with a number of each slot, 1 where no sentence has been."""
-
-
-def fill_rows(rows: NDArray[np.int64], values: Sequence[Sequence[int]]) -> None:
-    """Write one sequence into each row of (N, W), from the left; what is behind it stays."""
-    lengths = np.fromiter(map(len, values), dtype=np.int64, count=len(values))
-    is_written = np.arange(rows.shape[1]) < lengths[:, None]
-    rows[is_written] = np.fromiter(chain.from_iterable(values), dtype=np.int64)
-
-
-def distinct_searches(
-    requests: Sequence[DecodeRequest],
-) -> tuple[list[SearchConfig], list[int]]:
-    """The searches of requests, most of which share one, and of each request which it is."""
-    places: dict[int, int] = {}
-    kinds = [places.setdefault(id(request.search), len(places)) for request in requests]
-    searches = {id(request.search): request.search for request in requests}
-    return [searches[name] for name in places], kinds
 
 
 def _enlarged(table: Tensor, *sizes: tuple[int, int], fill: float = 0) -> Tensor:
@@ -90,6 +72,7 @@ class GridTables:
 
     Attributes:
         width: K.
+        vocab_size: V', padded.
         num_slots: S at present; `max_slots` at the most.
         num_columns: T at present; `max_columns` at the most.
         source_length: M at present; `max_source_length` at the most.
@@ -133,13 +116,9 @@ class GridTables:
         device: torch.device,
         dtype: torch.dtype,
         score_dtype: torch.dtype,
-        forced_first_id: int | None = None,
         room: Room | None = None,
     ) -> None:
-        """Allocate a little; `width` is K. A first token may be forced on all sentences.
-
-        Growth is bounded by `room`.
-        """
+        """Allocate a little; `width` is K, and growth is bounded by `room`."""
         self._room = room or Room(None)
         self.width = width
         self.max_slots = num_slots
@@ -149,8 +128,7 @@ class GridTables:
         self.num_slots = min(_FEWEST["slots"], self.max_slots)
         self.num_columns = min(_FEWEST["columns"], self.max_columns)
         self.source_length = min(_FEWEST["sources"], self.max_source_length)
-        self._forced_first_id = forced_first_id
-        self._vocab_size = padded_vocabulary(config.output_size)
+        self.vocab_size = padded_vocabulary(config.output_size)
         self._begin_caches(config, states, dtype)
         self._begin_searches(score_dtype)
         self._promised = self.sizes  # there is room for them, and it is kept
@@ -297,7 +275,7 @@ class GridTables:
 
     def _logit_bytes(self) -> int:
         """Bytes of the logits of one sentence."""
-        return self.width * self._vocab_size * self.scores.element_size()
+        return self.width * self.vocab_size * self.scores.element_size()
 
     def bytes_to_grow(self, *stages: Sizes) -> int:
         """Bytes that must be free for tables to become so large, one size after the other.
@@ -368,136 +346,43 @@ class GridTables:
             )
         self.phrase_states = _enlarged(self.phrase_states, (1, self.num_slots))
         if self.automata is not None:
-            before, self.automata = self.automata, self._automata([()] * self.num_slots)
-            self.automata.write(torch.arange(len(before.full), device=self.device), before)
-
-    def longest_plan(self, requests: Sequence[DecodeRequest]) -> int:
-        """Positions at the most at which something is forced on one of the requests."""
-        has_first = self._forced_first_id is not None
-        return max(len(r.prefix_ids) + has_first + len(r.forced_ids) for r in requests)
+            before = self.automata
+            self.begin_automata().write(torch.arange(len(before.full), device=self.device), before)
 
     def to_device(self, rows: NDArray[np.int64]) -> Tensor:
         """Numbers from the host, (N, W) int64, without waiting for the device."""
-        return self._sent(torch.from_numpy(rows))
+        return self.sent(torch.from_numpy(rows))
 
-    def _sent(self, values: Tensor) -> Tensor:
+    def sent(self, values: Tensor) -> Tensor:
+        """A tensor of the host, on the device, without waiting for it."""
         if self.device.type == "cuda":
             values = values.pin_memory()
         return values.to(self.device, non_blocking=True)
 
-    def write(self, slots: NDArray[np.int64], requests: Sequence[DecodeRequest]) -> None:
-        """Set the search of newcomers to its beginning; the encoder writes its output itself."""
-        plans = [self._plan(request) for request in requests]
-        longest = max(map(len, plans))
-        rows = np.full((len(plans), 8 + longest), -1, dtype=np.int64)
-        rows[:, 0] = slots
-        searches, kinds = distinct_searches(requests)
-        numbers = np.array(
-            [
-                (s.beam_size, s.candidates, s.max_length, s.start_stride, s.group_size)
-                for s in searches
-            ]
+    def begin_suppressed(self) -> Tensor:
+        """The table of suppressed tokens, none of which is; there was none."""
+        self.suppressed = self._zeros(self.num_slots, self.vocab_size, dtype=torch.bool)
+        return self.suppressed
+
+    def begin_fed(self) -> None:
+        """The table of what nodes were fed; there was none."""
+        shape = (self.num_slots, self.num_columns, self.width)
+        self.fed = self._zeros(*shape, dtype=torch.int64)
+
+    def begin_sampling(self) -> RowSampling:
+        """Tables of how slots are drawn; there were none."""
+        whole = torch.zeros_like(self.positions)
+        real = whole.to(torch.float64)
+        self.sampling = RowSampling(
+            seeds=whole, temperatures=real, top_ks=whole.clone(), top_ps=real.clone()
         )
-        rows[:, 1:6] = numbers[kinds]
-        rows[:, 6] = [len(request.prefix_ids) for request in requests]
-        rows[:, 7] = [len(request.source_ids) for request in requests]
-        fill_rows(rows[:, 8:], plans)
-        packed = self.to_device(rows)
-        index, widths, stride, forced = (
-            packed[:, 0],
-            packed[:, 1:2],
-            packed[:, 4:5],
-            packed[:, 8:],
-        )
-        for column, table in (
-            (1, self.widths),
-            (2, self.num_candidates),
-            (3, self.max_lengths),
-            (5, self.group_sizes),
-            (6, self.prefix_lengths),
-            (7, self.source_lengths),
-        ):
-            table.index_copy_(0, index, packed[:, column])
-        self.forced.index_fill_(0, index, -1)
-        self.forced[:, :longest].index_copy_(0, index, forced)
-        self.tokens.index_copy_(0, index, forced[:, :1].expand(-1, self.width))
-        start = torch.zeros(len(slots), self.width, device=self.device, dtype=self.scores.dtype)
-        beam = torch.arange(self.width, device=self.device)
-        is_empty = (beam % stride != 0) | (beam >= widths)
-        self.scores.index_copy_(0, index, start.masked_fill_(is_empty, float("-inf")))
-        self.positions.index_fill_(0, index, 0)
-        self.ancestors.index_fill_(0, index, value=False)
-        self._write_penalties(index, [searches[kind].diversity_penalty for kind in kinds])
-        self._write_suppressed(index, requests)
-        self._write_repeats(index, [searches[kind].no_repeat_ngram for kind in kinds])
-        self._write_sampling(index, requests)
-        self._write_phrases(index, requests)
+        return self.sampling
 
-    def _plan(self, request: DecodeRequest) -> tuple[int, ...]:
-        """The tokens that are forced at the first positions."""
-        first = () if self._forced_first_id is None else (self._forced_first_id,)
-        plan = (*request.prefix_ids, *first, *request.forced_ids)
-        return plan[: len(request.prefix_ids) + request.search.max_length]  # the cap goes first
-
-    def _write_penalties(self, index: Tensor, penalties: Sequence[float]) -> None:
-        """Of the sentences that join; where none has groups, what stands there is not read."""
-        if any(penalties):
-            values = torch.tensor(penalties, dtype=self.penalties.dtype)
-            self.penalties.index_copy_(0, index, self._sent(values))
-
-    def _write_sampling(self, index: Tensor, requests: Sequence[DecodeRequest]) -> None:
-        """Set how the sentences that join are drawn, if they are."""
-        if self.sampling is None:
-            if all(request.search.sampling is None for request in requests):
-                return
-            whole = torch.zeros_like(self.positions)
-            real = whole.to(torch.float64)
-            self.sampling = RowSampling(
-                seeds=whole, temperatures=real, top_ks=whole.clone(), top_ps=real.clone()
-            )
-        numbers = [numbers_of(request.search) for request in requests]
-        for table, values in zip(
-            (
-                self.sampling.temperatures,
-                self.sampling.top_ks,
-                self.sampling.top_ps,
-                self.sampling.seeds,
-            ),
-            zip(*numbers, strict=True),
-            strict=True,
-        ):
-            table.index_copy_(0, index, self._sent(torch.tensor(values, dtype=table.dtype)))
-
-    def _write_suppressed(self, index: Tensor, requests: Sequence[DecodeRequest]) -> None:
-        """Set the suppressed tokens of the sentences that join, in place of those before."""
-        suppressed_ids = [request.suppressed_ids for request in requests]
-        if self.suppressed is None and any(suppressed_ids):
-            shape = (self.num_slots, self._vocab_size)
-            self.suppressed = torch.zeros(shape, device=self.device, dtype=torch.bool)
-        if self.suppressed is not None:
-            mask = suppressed_mask(suppressed_ids, vocab_size=self._vocab_size, device=self.device)
-            self.suppressed.index_copy_(0, index, mask)
-
-    def _write_repeats(self, index: Tensor, sizes: Sequence[int]) -> None:
-        """Set the n-grams of those that join, none of which has been fed anything."""
-        if self.fed is None:
-            if not any(sizes):
-                return
-            shape = (self.num_slots, self.num_columns, self.width)
-            self.fed = torch.zeros(shape, device=self.device, dtype=torch.int64)
-        self.no_repeat_ngrams.index_copy_(0, index, self._sent(torch.tensor(sizes)))
-
-    def _write_phrases(self, index: Tensor, requests: Sequence[DecodeRequest]) -> None:
-        """Set the phrases of the sentences that join, none of them met."""
-        phrases = [request.phrases for request in requests]
-        if self.automata is None and any(phrases):
-            self.automata = self._automata([()] * self.num_slots)
-        if self.automata is not None:
-            self.automata.write(index, self._automata(phrases))
-            self.phrase_states.index_fill_(1, index, 0)
-
-    def _automata(self, phrases: Sequence[Sequence[Alternatives]]) -> Automata:
-        return automata_of(phrases, self.device, num_tokens=MAX_PHRASE_TOKENS)
+    def begin_automata(self) -> Automata:
+        """Automata of as many slots as there are, without phrases."""
+        empty: list[list[Alternatives]] = [[] for _ in range(self.num_slots)]
+        self.automata = automata_of(empty, self.device, num_tokens=MAX_PHRASE_TOKENS)
+        return self.automata
 
     def clear(self, slot: int) -> None:
         """Zero what a sentence left, which may not be finite: what is masked must be."""

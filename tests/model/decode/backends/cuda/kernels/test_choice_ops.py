@@ -16,7 +16,7 @@ from model.decode.backends.cuda.kernels.choice_ops import ChoiceOps, Continuatio
 from model.decode.backends.cuda.kernels.launching import Launcher
 from model.decode.backends.cuda.search import GridSearch, unpack
 from model.decode.backends.cuda.tables import GridTables
-from support.grid_tables import copied_tables, searching_tables
+from support.grid_tables import copied_tables, plain_bucket, searching_tables
 
 pytestmark = pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")
 SIZE = 2100
@@ -99,18 +99,11 @@ def test_a_search_writes_and_reports_what_the_search_in_torch_does(
     log_probs = torch.randn(num_rows, num, generator=generator).sort(descending=True).values - 3
     tokens = torch.stack([torch.randperm(8, generator=generator)[:num] for _ in range(num_rows)])
     found = Continuations(log_probs=log_probs.to(device), tokens=tokens.int().to(device))
-    bucket = Bucket(
+    bucket = plain_bucket(
         num_slots=tables.num_slots,
         num_columns=tables.num_columns,
         source_length=16,
         num_candidates=9,
-        with_sources=False,
-        with_suppressed=False,
-        with_sampling=False,
-        num_phrase_tokens=0,
-        num_groups=1,
-        no_repeat_ngram=0,
-        by_kernels=True,
     )
     twin = copied_tables(tables)
     expected = unpack(step_in_torch(monkeypatch, found, twin, bucket).cpu().numpy(), tables.width)
@@ -146,18 +139,11 @@ def test_a_search_over_no_numbers_says_so_in_its_first_candidate(
     found = Continuations(
         log_probs=log_probs, tokens=torch.full_like(log_probs, 5, dtype=torch.int32)
     )
-    bucket = Bucket(
+    bucket = plain_bucket(
         num_slots=tables.num_slots,
         num_columns=tables.num_columns,
         source_length=16,
         num_candidates=2,
-        with_sources=False,
-        with_suppressed=False,
-        with_sampling=False,
-        num_phrase_tokens=0,
-        num_groups=1,
-        no_repeat_ngram=0,
-        by_kernels=True,
     )
     packed = ops.search(found, tables, bucket, sources=None, eos_id=EOS)
     scores = torch.from_numpy(unpack(packed.cpu().numpy(), tables.width).end_scores)
