@@ -180,6 +180,19 @@ def test_tokens_are_told_to_whoever_watches_that_segment_and_before_its_answer()
     _with(scenario)
 
 
+def test_who_leaves_is_not_told_what_had_come_by_then() -> None:
+    async def scenario(pending: PendingSegments, _room: SegmentRoom, _heard: Heard) -> None:
+        told: list[tuple[str, int, tuple[int, ...]]] = []
+        answers = pending.add({1: JOB}, watched={1: partial(_note, told, "one")})
+        for start in (0, 1):  # in one message or two, before anybody is told
+            pending.tell(Written(segment_id=1, start=start, token_ids=(5,)))
+        answers[1].cancel()
+        await asyncio.sleep(0)
+        assert told == []
+
+    _with(scenario)
+
+
 def test_an_error_of_whoever_watches_is_not_the_engines() -> None:
     async def scenario(pending: PendingSegments, _room: SegmentRoom, _heard: Heard) -> None:
         failures: list[object] = []
