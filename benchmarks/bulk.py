@@ -117,7 +117,7 @@ def _taken(way: Way, size: int, folder: Path, output: Path, address: str) -> Tak
 
 
 def _seconds(commands: Sequence[Sequence[str]], look: Callable[[], object] | None) -> float:
-    """What commands take side by side; `look` sees them before they are gone.
+    """What commands take side by side; `look` sees them as they begin and before they are gone.
 
     Raises:
         CalledProcessError: One leaves with something else than 0.
@@ -128,6 +128,8 @@ def _seconds(commands: Sequence[Sequence[str]], look: Callable[[], object] | Non
         subprocess.Popen(command, cwd=ROOT, env={**os.environ, **_RAY}) for command in commands
     ]
     try:
+        if look is not None:
+            look()  # what each is: one that has ended has no words
         for process in running:
             _await_end(process)
         seconds = time.perf_counter() - started
