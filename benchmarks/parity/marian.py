@@ -11,11 +11,13 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 
+import torch
+
 from benchmarks.parity.answers import count
 from benchmarks.parity.families import Family
 from benchmarks.parity.figures import INT8_TOKENS, Distance, Figures
 from benchmarks.parity.references import BEAM, NUM_SCORED, compare_search, target_ids
-from benchmarks.parity.subject import BATCH, MAX_SOURCE, MAX_TARGET, Subject
+from benchmarks.parity.subject import BATCH, MAX_SOURCE, MAX_TARGET, Sample, Subject
 from benchmarks.parity.text import read_lines
 from model.config import ModelConfig
 from model.exchange.export.marian.exporter import export_marian
@@ -23,6 +25,7 @@ from model.exchange.imports.marian.importer import find_files
 from model.exchange.imports.marian.options import LAYER_NORM_EPSILON
 from support.exchange_cases import Shape, exchange_checkpoint
 from support.huggingface import Comparison
+from support.int8_reference import Int8Reference
 from support.marian_oracle import MarianHypothesis, word_scores
 
 INT8_WIDTH, INT8_ROWS = 64, 8
@@ -247,28 +250,56 @@ def has_int8(network: ModelConfig) -> bool:
 def _compare_int8(
     subject: Subject, sources: Sequence[str], marian: Marian, figures: Figures, folder: Path
 ) -> None:
-    """What int8 changes in Marian and in ours, of the same pieces, which are other lines."""
+    """What int8 changes in Marian and in ours, of the same pieces, which are other lines.
+
+    Marian's tool leaves embeddings and output layer in float32; the kernels' int8 has them too, so
+    the definition of their arithmetic is asked without.
+    """
     pairs = list(other_lines(subject, sources))
     paths = folder / "int8.sources", folder / "int8.targets"
     for path, texts in zip(paths, zip(*pairs, strict=True), strict=True):
         _write(path, texts)
     theirs = list(zip(marian.forced(*paths), marian.in_int8(folder).forced(*paths), strict=True))
     figures.reference_int8, figures.int8_beside = Distance(), Distance()
+    figures.int8_alike = Distance()
+    alike = Int8Reference(
+        subject.checkpoint.manifest.network,
+        subject.checkpoint.transformer.state_dict(),
+        has_float_tables=True,
+    )
     for start in range(0, len(pairs), BATCH):
         batch = pairs[start : start + BATCH]
         given = subject.given(
             [_ids(subject, source, is_target=False) for source, _ in batch],
             [_ids(subject, target, is_target=True) for _, target in batch],
         )
-        ours = zip(subject.log_probs(given), subject.int8_log_probs(given), strict=True)
+        ours = zip(
+            subject.log_probs(given),
+            subject.int8_log_probs(given),
+            defined_log_probs(alike, given),
+            strict=True,
+        )
         for mine, other in zip(ours, theirs[start : start + BATCH], strict=True):
             num_pieces = min(len(mine[0]) - 1, len(other[0]))  # it stops at thrice the source
-            (float32, int8), (its_float32, its_int8) = (
-                [scores[:num_pieces] for scores in both] for both in (mine, other)
+            (float32, int8, int8_alike), (its_float32, its_int8) = (
+                [scores[:num_pieces] for scores in all_of] for all_of in (mine, other)
             )
             figures.logits.add_lists([float32], [its_float32])
             figures.int8_beside.add_lists([int8], [float32])
+            figures.int8_alike.add_lists([int8_alike], [float32])
             figures.reference_int8.add_lists([its_int8], [its_float32])
+
+
+@torch.inference_mode()
+def defined_log_probs(network: Int8Reference, sample: Sample) -> list[list[float]]:
+    """Of every target token, by the definition of the kernels' arithmetic, line by line."""
+    start = len(sample.prefix) - 1
+    found = []
+    for source, target in zip(sample.sources, sample.targets, strict=True):
+        fed = torch.tensor([*sample.prefix, *target[:-1]])
+        log_probs = network.log_probs(torch.tensor(source), fed)[start:]
+        found.append(log_probs[range(len(target)), target].tolist())
+    return found
 
 
 def other_lines(subject: Subject, sources: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -6,7 +6,7 @@ differs from the kernels is their float32 and their half-precision cache. It nee
 and weights by name, and none of the network's modules.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor
@@ -16,7 +16,7 @@ from model.checkpoint.tensors.quantisation import dequantise_rows, quantise_rows
 from model.config import ModelConfig
 from model.nn.positions import relative_buckets, sinusoidal_table
 
-_ACTIVATIONS = {
+_ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
     "relu": functional.relu,
     "gelu": functional.gelu,
     "gelu-tanh": lambda x: functional.gelu(x, approximate="tanh"),
@@ -40,17 +40,28 @@ def int8_linear(x: Tensor, weight: Rows, bias: Tensor | None) -> Tensor:
 
 
 class Int8Reference:
-    """A float32 network, run as the kernels run it; `rows` are matrices that are int8 already."""
+    """A float32 network, run as the kernels run it.
+
+    Args:
+        config: Of the network.
+        state: Its weights.
+        rows: Matrices that are int8 already.
+        has_float_tables: Embeddings and output layer stay in float, as Marian's tool leaves them;
+            the kernels never do.
+    """
 
     def __init__(
         self,
         config: ModelConfig,
         state: Mapping[str, Tensor],
         rows: Mapping[str, Rows] | None = None,
+        *,
+        has_float_tables: bool = False,
     ) -> None:
         self._config = config
         self._state = state
         self._stored_rows = rows or {}
+        self._has_float_tables = has_float_tables
 
     def _rows(self, name: str) -> Rows:
         return self._stored_rows.get(name) or quantise_rows(self._state[name])
@@ -77,8 +88,14 @@ class Int8Reference:
         if self._config.tie_output:
             table = f"{self._table_of('decoder')}.weight"
         factor = self._config.d_model**-0.5 if self._config.scale_output else 1.0
+        return self._score(hidden * factor, table).log_softmax(-1)
+
+    def _score(self, hidden: Tensor, table: str) -> Tensor:
         bias = self._state.get("output_bias")
-        return int8_linear(hidden * factor, self._rows(table), bias).log_softmax(-1)
+        if not self._has_float_tables:
+            return int8_linear(hidden, self._rows(table), bias)
+        result = hidden @ self._state[table].double().T
+        return result if bias is None else result + bias.double()
 
     def _encode(self, source_ids: Tensor) -> Tensor:
         hidden = self._embed("encoder", source_ids)
@@ -99,7 +116,8 @@ class Int8Reference:
 
     def _embed(self, stack: str, ids: Tensor) -> Tensor:
         config = self._config
-        table = dequantise_rows(*self._rows(f"{self._table_of(stack)}.weight"))
+        name = f"{self._table_of(stack)}.weight"
+        table = self._state[name] if self._has_float_tables else dequantise_rows(*self._rows(name))
         embedded = table[ids].double() * (config.d_model**0.5 if config.scale_embedding else 1.0)
         embedded = embedded + self._positions(stack, len(ids))
         return (
@@ -125,7 +143,7 @@ class Int8Reference:
         scores = self._state[f"{stack}.position_bias.scores.weight"]
         return scores[buckets].permute(2, 0, 1).double()
 
-    def _add(self, x: Tensor, norm: str, sublayer) -> Tensor:
+    def _add(self, x: Tensor, norm: str, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         if self._config.norm_placement == "pre":
             return x + sublayer(self._norm(norm, x))
         return self._norm(norm, x + sublayer(x))

@@ -88,6 +88,9 @@ def test_int8_is_held_to_the_mean_of_the_references_own_on_the_same_tokens() -> 
     beside = figures(int8=of(9.0, 7000), int8_beside=of(1.0), reference_int8=of(1.0))
     assert beside.int8_verdict == "within"
     assert "1.000/1.0000" in beside.row()
+    alike = figures(int8_beside=of(9.0), int8_alike=of(1.0), reference_int8=of(1.0))
+    assert alike.int8_verdict == "within"
+    assert figures(int8_alike=of(1.2), reference_int8=of(1.0)).int8_verdict == "beyond"
     with pytest.raises(ValueError, match="int8 of 7000 tokens beside 500 of the reference"):
         _ = figures(int8=of(1.0, 7000), reference_int8=of(1.0)).int8_verdict
 
@@ -101,7 +104,7 @@ def test_the_largest_difference_of_int8_is_not_judged() -> None:
 
 def test_what_a_reference_does_not_show_is_a_dash_in_the_table() -> None:
     row = figures(is_searched=False, int8=distance(0.25)).row()
-    assert row.split() == ["OPUS-MT", "8", "-", "1.0e-05", "-", "-", "0.250/0.1250", "-", "-"]
+    assert row.split() == ["OPUS-MT", "8", "-", "1.0e-05", "-", "-", "0.250/0.1250", "-", "-", "-"]
 
 
 def test_lines_are_varied_when_there_are_too_few() -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,15 @@ pytest.importorskip("ctranslate2", reason="CTranslate2 is not installed")
 from benchmarks.parity.__main__ import full_families, parse_arguments, reduced_families
 from benchmarks.parity.families import FULL, REDUCED
 from benchmarks.parity.figures import INT8_TOKENS, Figures
-from benchmarks.parity.marian import Marian, compare_live, has_int8, other_lines
+from benchmarks.parity.marian import (
+    Marian,
+    compare_live,
+    defined_log_probs,
+    has_int8,
+    other_lines,
+)
 from benchmarks.parity.subject import MAX_SOURCE, Subject, converted
+from support.int8_reference import Int8Reference
 from support.marian_oracle import FIXTURES, MarianHypothesis, expected
 
 BY_NAME = {family.name: family for family in REDUCED}
@@ -139,10 +147,36 @@ def test_its_int8_and_ours_are_compared_on_the_same_pieces(
     compare_live(shallow, texts, figures, tmp_path, python=python)
     assert figures.int8_beside is not None
     assert figures.reference_int8 is not None
+    assert figures.int8_alike is not None
     assert figures.reference_int8.num == figures.int8_beside.num >= INT8_TOKENS
+    assert 0 < figures.int8_alike.mean < 0.5
     assert figures.reference_int8.mean == pytest.approx(off, rel=1e-3)
     assert figures.logits.is_parity
     assert (figures.int8_verdict, figures.is_parity) == (verdict, verdict == "within")
+
+
+def test_what_marian_leaves_in_float32_is_left_so_in_the_definition(subject: Subject) -> None:
+    checkpoint = subject.checkpoint
+    network, state = checkpoint.manifest.network, checkpoint.transformer.state_dict()
+    sources = [checkpoint.tokenizer.encode(text, subject.pair) for text, _ in whole(subject)]
+    targets = [checkpoint.tokenizer.encode_target(text) for text, _ in whole(subject)]
+    given = subject.given(sources, targets)
+    float32 = [*chain(*subject.log_probs(given))]
+    int8 = [*chain(*subject.int8_log_probs(given))]
+    kernels, alike = (
+        [
+            *chain(
+                *defined_log_probs(Int8Reference(network, state, has_float_tables=is_alike), given)
+            )
+        ]
+        for is_alike in (False, True)
+    )
+    assert kernels == pytest.approx(int8, abs=5e-3), "halves in caches, float32 sums"
+    gaps = [
+        sum(abs(one - exact) for one, exact in zip(found, float32, strict=True))
+        for found in (alike, int8)
+    ]
+    assert 0 < gaps[0] < gaps[1]
 
 
 def test_its_int8_is_asked_where_it_is_made_for_the_network(subject: Subject) -> None:
