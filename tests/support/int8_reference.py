@@ -7,6 +7,7 @@ and weights by name, and none of the network's modules.
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -74,13 +75,11 @@ class Int8Reference:
         step = self._unit if cell == "ssru" else self._look_back
         for index in range(self._config.num_decoder_layers):
             name = f"decoder.layers.{index}."
-            hidden = self._add(
-                hidden, f"{name}{cell}_norm", lambda x, name=name: step(f"{name}{cell}.", x)
-            )
+            hidden = self._add(hidden, f"{name}{cell}_norm", partial(step, f"{name}{cell}."))
             hidden = self._add(
                 hidden,
                 f"{name}cross_attention_norm",
-                lambda x, name=name: self._attend(name + "cross_attention.", x, encoded),
+                partial(self._attend, f"{name}cross_attention.", y=encoded),
             )
             hidden = self._feed_forward(hidden, name)
         hidden = self._final(hidden, "decoder.final_norm")
@@ -105,7 +104,7 @@ class Int8Reference:
             hidden = self._add(
                 hidden,
                 f"{name}self_attention_norm",
-                lambda x, name=name: self._attend(name + "self_attention.", x, x, bias=bias),
+                partial(self._look_around, f"{name}self_attention.", bias=bias),
             )
             hidden = self._feed_forward(hidden, name)
         return self._final(hidden, "encoder.final_norm")
@@ -160,6 +159,10 @@ class Int8Reference:
 
     def _linear(self, name: str, x: Tensor) -> Tensor:
         return int8_linear(x, self._rows(f"{name}.weight"), self._state.get(f"{name}.bias"))
+
+    def _look_around(self, name: str, x: Tensor, bias: Tensor | None) -> Tensor:
+        """The encoder's self-attention."""
+        return self._attend(name, x, x, bias)
 
     def _look_back(self, name: str, x: Tensor) -> Tensor:
         """Causal self-attention."""
