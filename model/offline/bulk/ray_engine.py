@@ -1,6 +1,7 @@
 """The engine of a cluster: the blocks of a job through actors of Ray.
 
-Owns the driver: how a cluster is reached, which workers there are, what happens when one dies.
+Owns the driver: how a cluster is reached, which workers there are, what happens when one dies or
+hangs.
 Which worker has which block is `assignment`'s, what is finished says the output folder: Ray is
 asked to run calls, and neither to retry them nor to keep their results. So a driver that is killed
 leaves nothing but finished blocks, and the next one goes on from these. Needs ray (extra `ray`).
@@ -8,7 +9,8 @@ leaves nothing but finished blocks, and the next one goes on from these. Needs r
 
 import os
 import socket
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,6 +19,7 @@ from model.errors import BulkError, ConfigError
 from model.offline.bulk.assignment import Assignment
 from model.offline.bulk.blocks import Block, Receipt
 from model.offline.bulk.places import reason_of
+from model.offline.bulk.pulses import Pulses
 from model.offline.bulk.ray_worker import BulkWorker, Failed, Started
 from model.offline.bulk.task import Task
 from model.offline.bulk.work import MAX_OPEN_BLOCKS
@@ -26,6 +29,7 @@ MAX_DEATHS = 10
 
 _OBJECT_STORE_BYTES = 80 * 2**20  # of a cluster of our own; nothing but receipts crosses it
 _KNOCK_SECONDS = 10.0
+_PULSE_SECONDS = 10.0  # between two questions to one worker, at most
 _QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
 
 OWN_CLUSTER = {
@@ -44,28 +48,38 @@ class Cluster:
         address: Of a cluster that is there; None begins one on this machine for as long as the job.
         num_workers: Of them; None for as many as the cluster has processors for.
         num_local_cores: Processors of a cluster that is begun here.
+        hang_seconds: A worker that has had blocks for so long without a step is killed; 0: never.
     """
 
     address: str | None
     num_workers: int | None
     num_local_cores: int
+    hang_seconds: float = 0.0
 
 
-def run_on_ray(task: Task, blocks: Iterable[Block], cluster: Cluster) -> Iterator[Receipt]:
+def run_on_ray(
+    task: Task,
+    blocks: Iterable[Block],
+    cluster: Cluster,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+) -> Iterator[Receipt]:
     """Do blocks; each's receipt once it is written.
 
     Args:
         task: What all of them have in common.
         blocks: Those that are missing, in order.
         cluster: Where.
+        clock: Of seconds.
 
     Raises:
         BulkError: The cluster cannot be reached or does not have this package, a worker has met
-            what ends the job, or workers die again and again.
+            what ends the job, or workers die or hang again and again.
         ConfigError: There is no Ray here, or more workers are asked for than it has processors for.
     """
     with _connected(cluster) as ray:
-        driver = _Driver(ray, task, Assignment(blocks))
+        pulses = Pulses(cluster.hang_seconds, clock)
+        driver = _Driver(ray, task, Assignment(blocks), pulses, cluster.hang_seconds, clock)
         driver.begin(_num_workers(ray, task, cluster))
         yield from driver.receipts()
 
@@ -141,18 +155,28 @@ class _Driver:
         ray: The module.
         task: What workers are told.
         assignment: Which of them has which block.
+        pulses: Which of them get on.
+        hang_seconds: After so long one that does not is lost; 0 for never.
+        clock: Of seconds.
         workers: Those that live, by number.
         calls: What is waited for: of which worker, and which block; None for its start.
+        asked: Workers that were asked for their pulse and have not answered.
         num_deaths: Since a block was finished.
+        next_look: When workers are asked for their pulse again.
     """
 
     ray: Any
     task: Task
     assignment: Assignment
+    pulses: Pulses
+    hang_seconds: float
+    clock: Callable[[], float]
     workers: dict[int, _Worker] = field(default_factory=dict)
     calls: dict[Any, tuple[int, Block | None]] = field(default_factory=dict)
+    asked: dict[Any, int] = field(default_factory=dict)
     num_begun: int = 0
     num_deaths: int = 0
+    next_look: float = 0.0
     task_ref: Any = None
 
     def begin(self, num_workers: int) -> None:
@@ -166,7 +190,9 @@ class _Driver:
         """Receipts as they come, until every block is finished."""
         while not self.assignment.is_done:
             self._hand_out()
-            (call, *_), _ = self.ray.wait(list(self.calls), num_returns=1)
+            call = self._first_answer()
+            if call is None:
+                continue
             number, block = self.calls.pop(call)
             if number not in self.workers:
                 continue  # of a worker that is lost already
@@ -181,14 +207,47 @@ class _Driver:
                 self.workers[number].is_ready = True
                 continue
             self.assignment.finished(number, answer.block)
+            if not self.assignment.num_held(number):
+                self.pulses.forget(number)
             self.num_deaths = 0
             yield answer
+
+    def _first_answer(self) -> Any:
+        """What is answered next; None where it is time to look after the workers first."""
+        if not self.hang_seconds:
+            (call, *_), _ = self.ray.wait(list(self.calls), num_returns=1)
+            return call
+        now = self.clock()
+        if now >= self.next_look:
+            self.next_look = now + min(_PULSE_SECONDS, self.hang_seconds / 4)
+            self._take_pulses()
+            for number in self.pulses.hung():
+                text = f"a worker did nothing for {self.hang_seconds:g} seconds"
+                self._lose(number, None, TimeoutError(text))
+        seconds = self.next_look - now
+        answered, _ = self.ray.wait(list(self.calls), num_returns=1, timeout=seconds)
+        return answered[0] if answered else None
+
+    def _take_pulses(self) -> None:
+        """Note what workers have answered, and ask all that have work and owe no answer."""
+        if self.asked:
+            answered, _ = self.ray.wait(list(self.asked), num_returns=len(self.asked), timeout=0)
+            for call in answered:
+                number = self.asked.pop(call)
+                try:
+                    self.pulses.beat(number, self.ray.get(call))
+                except self.ray.exceptions.RayError:
+                    continue  # the block that it has says so, too
+        for number in set(self.pulses.watched) - {*self.asked.values()}:
+            self.asked[self.workers[number].actor.pulse.remote()] = number
 
     def _hand_out(self) -> None:
         ready = [worker.number for worker in self.workers.values() if worker.is_ready]
         for number, block in self.assignment.hand_out(
             ready, num_workers=len(self.workers), max_held=MAX_OPEN_BLOCKS
         ):
+            if self.assignment.num_held(number) == 1:
+                self.pulses.has_work(number)
             self.calls[self.workers[number].actor.do.remote(block)] = (number, block)
 
     def _begin_worker(self) -> None:
@@ -224,6 +283,7 @@ class _Driver:
                 f" meanwhile{at}: {reason_of(error)}"
             ) from error
         worker = self.workers.pop(number)
+        self.pulses.forget(number)
         self.ray.kill(worker.actor)  # it may be there still, if only an answer of it was lost
         self.assignment.lost(number)
         self._begin_worker()

@@ -47,10 +47,14 @@ _Waiting = Future[Receipt | Failed]
 
 
 class BulkWorker:
-    """An actor; `start` is called once, `do` by as many threads at once as blocks may be open."""
+    """An actor; `start` is called once, `do` by as many threads at once as blocks may be open.
+
+    `pulse` is answered by one thread more, beside those.
+    """
 
     def __init__(self) -> None:
         self._inbox: queue.SimpleQueue[tuple[Block, _Waiting]] = queue.SimpleQueue()
+        self._num_steps = 0
 
     def start(self, task: Task) -> Started | Failed:
         """Open the network, on the thread that has it from then on."""
@@ -63,6 +67,10 @@ class BulkWorker:
         waiting: _Waiting = Future()
         self._inbox.put((block, waiting))
         return waiting.result()
+
+    def pulse(self) -> int:
+        """Steps done so far; whoever has work and no more of them hangs."""
+        return self._num_steps
 
     def _run(self, task: Task, started: "Future[Started | Failed]") -> None:
         host = socket.gethostname()
@@ -80,6 +88,7 @@ class BulkWorker:
         try:
             while True:
                 self._take(work, waiting)
+                self._num_steps += 1
                 for receipt in work.step():
                     waiting.pop(receipt.block).set_result(receipt)
         except DragomanError as error:

@@ -38,6 +38,8 @@ _USUAL_CHARACTERS = 100_000
 _MAX_BLOCK_ROWS = 1_000_000
 _MAX_CHARACTERS = 10_000_000
 _MAX_WORKERS = 10_000
+_MAX_HANG_SECONDS = 1_000_000
+_HANG_SECONDS = 600
 _SAMPLE_TEXTS = 50
 _NOT_IN_BULK = {
     "text": "--text",
@@ -49,6 +51,7 @@ _BULK_ALONE = {
     "suffix": "--suffix",
     "workers": "--workers",
     "ray_address": "--ray-address",
+    "hang_seconds": "--hang-seconds",
     "block_rows": "--block-rows",
     "max_characters": "--max-characters",
 }
@@ -86,6 +89,12 @@ def add_bulk_arguments(parser: argparse.ArgumentParser) -> None:
         "--ray-address",
         metavar="ADDRESS",
         help="of a Ray cluster (RAY_ADDRESS, else one on this machine for as long as the job)",
+    )
+    bulk.add_argument(
+        "--hang-seconds",
+        type=int,
+        help="after so long without a step a worker of --engine ray is replaced"
+        f" ({_HANG_SECONDS}; 0 for never)",
     )
 
 
@@ -148,9 +157,9 @@ def _check_flags(arguments: argparse.Namespace) -> None:
     if arguments.file in (None, "-") or arguments.folder is None:
         raise ConfigError("a bulk job needs INPUT, a file or a folder, and an OUTPUT folder")
     if arguments.engine != "ray":
-        for name, flag in (("workers", "--workers"), ("ray_address", "--ray-address")):
+        for name in ("workers", "ray_address", "hang_seconds"):
             if getattr(arguments, name) is not None:
-                raise ConfigError(f"{flag} goes with --engine ray")
+                raise ConfigError(f"{_BULK_ALONE[name]} goes with --engine ray")
     for name, flag, limit in (
         ("workers", "--workers", _MAX_WORKERS),
         ("block_rows", "--block-rows", _MAX_BLOCK_ROWS),
@@ -159,6 +168,8 @@ def _check_flags(arguments: argparse.Namespace) -> None:
         value = getattr(arguments, name)
         if value is not None:
             check_count(flag, value, limit)
+    if arguments.hang_seconds:  # 0 is never
+        check_count("--hang-seconds", arguments.hang_seconds, _MAX_HANG_SECONDS)
     check_count("--max-rows", arguments.max_rows, MAX_ROWS)
 
 
@@ -312,6 +323,7 @@ def _receipts(
         address=arguments.ray_address or os.environ.get("RAY_ADDRESS") or None,
         num_workers=arguments.workers,
         num_local_cores=default_num_threads(),
+        hang_seconds=_HANG_SECONDS if arguments.hang_seconds is None else arguments.hang_seconds,
     )
     return run_on_ray(task, missing, cluster)
 

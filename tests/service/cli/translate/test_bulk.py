@@ -217,6 +217,11 @@ def test_bad_rows_are_counted_and_listed(
         (["--engine", "local"], "a.jsonl: which columns? --columns names them"),
         (["--columns", "text", "--suffix", ""], "new columns would have the old ones' names"),
         (["--columns", "text", "--workers", "2"], "--workers goes with --engine ray"),
+        (["--columns", "text", "--hang-seconds", "9"], "--hang-seconds goes with --engine ray"),
+        (
+            ["--columns", "text", "--engine", "ray", "--hang-seconds", "-1"],
+            "--hang-seconds is -1; it must be from 1 to 1000000",
+        ),
         (["--columns", "text", "--block-rows", "0"], "--block-rows is 0; it must be from 1 to"),
         (["--columns", "text", "--output", "x"], "--output does not go with a bulk job"),
         (["--columns", "text", "--from", "zh", "--to", "zh"], "there is nothing to translate"),

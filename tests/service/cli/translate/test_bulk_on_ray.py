@@ -113,6 +113,23 @@ def test_workers_that_are_killed_again_and_again_lose_nothing(
     assert _same(folder, expected)
 
 
+def test_workers_that_hang_are_replaced_and_lose_nothing(
+    cluster: RunningCluster, source: Path, checkpoint: Path, expected: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "out"
+    how = _on(cluster, "--workers", "2", "--hang-seconds", "4")
+    with begun_command(*_arguments(source, folder, checkpoint), *how, environment=QUIET) as process:
+        assert told_blocks(process, 2) == 2
+        stopped = cluster.workers()
+        for worker in stopped:
+            worker.suspend()
+        told_blocks(process, NUM_ROWS)
+        assert process.wait(120) == 0
+    assert len(stopped) == 2
+    assert not psutil.wait_procs(stopped, timeout=60)[1], "Ray kills what does not go by itself"
+    assert _same(folder, expected)
+
+
 def test_drivers_and_workers_that_are_killed_again_and_again_lose_nothing(
     cluster: RunningCluster, source: Path, checkpoint: Path, expected: Path, tmp_path: Path
 ) -> None:
