@@ -23,10 +23,14 @@ _NUM_PARTS = 2
 
 
 def _processor() -> str:
-    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
+    """Its name, and where a machine's host shortens that, its family and model tell it from others."""
+    first, _, _ = (_PROC / "cpuinfo").read_text(encoding="utf-8").partition("\n\n")
+    pairs = (line.partition(":") for line in first.splitlines())
+    facts = {name.strip(): value.strip() for name, _, value in pairs}
+    if "model name" not in facts:
+        return platform.processor() or platform.machine()
+    numbers = [f"{key.split()[-1]} {facts[key]}" for key in ("cpu family", "model") if key in facts]
+    return f"{facts['model name']} ({', '.join(numbers)})" if numbers else facts["model name"]
 
 
 def _vector_units() -> list[str]:

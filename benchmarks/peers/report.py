@@ -9,10 +9,17 @@ from pathlib import Path
 from types import MappingProxyType
 
 from benchmarks.peers import tables
-from benchmarks.peers.marks import all_marks, point_name, ratio, speedup
+from benchmarks.peers.marks import (
+    all_marks,
+    held_marks,
+    offline_marks,
+    point_name,
+    ratio,
+    speedup,
+)
 from benchmarks.peers.models import ROOT
 from benchmarks.peers.plots import draw_all
-from benchmarks.peers.results import RESULTS, Result, held, latest
+from benchmarks.peers.results import RESULTS, Result, held, latest, on_processors
 from benchmarks.peers.rivals import CTRANSLATE2, DRAGOMAN_INT8, HUGGINGFACE
 
 BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
@@ -56,6 +63,7 @@ def page(
     results: Mapping[str, Result],
     figures: Mapping[str, str],
     by_instruction_set: Mapping[str, Result] = MappingProxyType({}),
+    by_processor: Mapping[str, Result] = MappingProxyType({}),
 ) -> str:
     """docs/benchmarks.md.
 
@@ -63,6 +71,7 @@ def page(
         results: By benchmark.
         figures: Paths beside the page, by benchmark.
         by_instruction_set: Offline, of runs in which both sides were held to one.
+        by_processor: Offline, of runs on other processors.
     """
     parts = [
         "# Benchmarks",
@@ -76,6 +85,8 @@ def page(
             parts.append(f"![{name}]({figures[name]})")
     if by_instruction_set:
         parts += _instruction_sets(by_instruction_set)
+    if by_processor:
+        parts += _processors(by_processor)
     parts += [_FAIRNESS.rstrip(), "## Where and when", _runs(results), _reproduce()]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -165,14 +176,30 @@ def _offline(result: Result) -> list[str]:
 
 
 def _instruction_sets(results: Mapping[str, Result]) -> list[str]:
-    files = (f"[{name}](../benchmarks/results/{r['file']})" for name, r in sorted(results.items()))
     return [
         "## Both sides with one instruction set",
         "`make bench-peers ISA=…` holds both to what older processors have; offline, of "
-        + ", ".join(files)
+        + _files(results)
         + ".",
-        tables.instruction_sets_table(results),
+        tables.compared_table(results, "instruction set", held_marks),
     ]
+
+
+def _processors(results: Mapping[str, Result]) -> list[str]:
+    return [
+        "## On other processors",
+        "The same comparison, each side with the best of its kernels; offline, of "
+        + _files(results)
+        + ".",
+        tables.compared_table(results, "processor", offline_marks),
+    ]
+
+
+def _files(results: Mapping[str, Result]) -> str:
+    return ", ".join(
+        f"[{name}](../benchmarks/results/{result['file']})"
+        for name, result in sorted(results.items())
+    )
 
 
 def _served(result: Result) -> list[str]:
@@ -243,7 +270,9 @@ def main() -> None:
     drawn = draw_all(results, arguments.docs / "figures")
     figures = {name: path.relative_to(arguments.docs).as_posix() for name, path in drawn.items()}
     path = arguments.docs / "benchmarks.md"
-    content = page(results, figures, held(arguments.results))
+    content = page(
+        results, figures, held(arguments.results), on_processors(arguments.results)
+    )
     path.write_text(content, encoding="utf-8")
     text = arguments.readme.read_text(encoding="utf-8")
     arguments.readme.write_text(between_markers(text, readme_table(results)), encoding="utf-8")

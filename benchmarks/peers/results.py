@@ -2,7 +2,7 @@
 
 Owns the names `peers-<benchmark>-<time>.json` and everything common in them. Of a run with an
 instruction set that was asked for the name begins with it: such a run is the latest of that
-instruction set alone.
+instruction set alone. Those of other processors than the page is about have folders of their own.
 """
 
 import json
@@ -69,6 +69,22 @@ def latest(directory: Path) -> dict[str, Result]:
             found[benchmark] = content | {"file": path.name}
             if "families" in content:
                 found[benchmark]["families"] = _joined(before.get("families", []), content, path)
+    return found
+
+
+def on_processors(directory: Path, benchmark: str = "offline") -> dict[str, Result]:
+    """The latest result of a benchmark on each other processor, by the name of its folder.
+
+    `directory` has those of one processor, so that its latest can be read beside each other, and
+    below `processors/` a folder for each further one. Each has its path from `directory` as "file".
+    """
+    found = {}
+    for folder in sorted((directory / "processors").glob("*/")):
+        for name, result in latest(folder).items():
+            if name == benchmark:
+                found[folder.name] = result | {
+                    "file": (folder / result["file"]).relative_to(directory).as_posix()
+                }
     return found
 
 

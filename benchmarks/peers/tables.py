@@ -4,9 +4,9 @@ Owns what columns there are and how numbers are rounded. Where they are put is
 `benchmarks.peers.report`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from benchmarks.peers.marks import HELD_SPEEDUP, Mark, held_marks, point_name, speedup
+from benchmarks.peers.marks import Mark, point_name, speedup
 from benchmarks.peers.offline import EXACT_SUFFIX
 from benchmarks.peers.results import Result
 from benchmarks.peers.rivals import CTRANSLATE2, DRAGOMAN_FLOAT32, DRAGOMAN_INT8, HUGGINGFACE
@@ -58,25 +58,30 @@ def offline_table(points: Sequence[Result]) -> str:
     return table(["tokens/s", *names, "int8 / CTranslate2", "int8 / Hugging Face"], rows)
 
 
-def instruction_sets_table(results: Mapping[str, Result]) -> str:
-    """Tokens a second of our int8 and of CTranslate2 at every point, by instruction set.
+def compared_table(
+    results: Mapping[str, Result], column: str, marks: Callable[[Result], Sequence[Mark]]
+) -> str:
+    """Tokens a second of our int8 and of CTranslate2 at every point, run by run.
 
     Args:
-        results: Offline results of runs that were held to one, by its name.
+        results: Offline results, by the name of what they differ in.
+        column: What that is.
+        marks: Of a result; first those of its points, in order.
     """
     names = (DRAGOMAN_INT8, CTRANSLATE2)
     rows = [
         [
             point_name(point),
-            instruction_set,
-            *(number(speed(point, name)) for name in names),
+            name,
+            *(number(speed(point, rival)) for rival in names),
             times(mark.value),
+            f"≥ {mark.target:g}×",
             "yes" if mark.is_reached else "no",
         ]
-        for instruction_set, result in sorted(results.items())
-        for point, mark in zip(result["points"], held_marks(result), strict=True)
+        for name, result in sorted(results.items())
+        for point, mark in zip(result["points"], marks(result), strict=False)
     ]
-    head = ["tokens/s", "instruction set", *names, "int8 / CTranslate2", f"≥ {HELD_SPEEDUP:g}×"]
+    head = ["tokens/s", column, *names, "int8 / CTranslate2", "target", "reached"]
     return table(head, rows)
 
 

@@ -2,6 +2,7 @@
 
 import inspect
 import os
+import platform
 from importlib import import_module
 from pathlib import Path
 
@@ -63,6 +64,25 @@ def test_every_results_file_tells_its_command_so(module: str) -> None:
     source = inspect.getsource(found)
     assert source.count("sys.argv") == source.count("sys.argv[1:])") == 1
     assert source.count("describe_command(") == 1
+
+
+@pytest.mark.parametrize(
+    ("lines", "processor"),
+    [
+        (
+            "processor\t: 0\ncpu family\t: 25\nmodel\t\t: 17\nmodel name\t: A B\n\nprocessor\t: 1\n",
+            "A B (family 25, model 17)",
+        ),
+        ("model name\t: A B\n", "A B"),
+        ("CPU part\t: 0xd40\n", platform.processor() or platform.machine()),
+    ],
+)
+def test_a_processor_is_told_from_others_of_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: str, processor: str
+) -> None:
+    (tmp_path / "cpuinfo").write_text(lines, encoding="utf-8")
+    monkeypatch.setattr(machine, "_PROC", tmp_path)
+    assert machine._processor() == processor
 
 
 def test_the_machine_describes_itself() -> None:
