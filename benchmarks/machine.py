@@ -23,7 +23,7 @@ _NUM_PARTS = 2
 
 
 def _processor() -> str:
-    """Its name, and where a machine's host shortens that, its family and model tell it from others."""
+    """Its name, and its family and model, as hosts of virtual machines shorten the name."""
     first, _, _ = (_PROC / "cpuinfo").read_text(encoding="utf-8").partition("\n\n")
     pairs = (line.partition(":") for line in first.splitlines())
     facts = {name.strip(): value.strip() for name, _, value in pairs}

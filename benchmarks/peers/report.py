@@ -270,9 +270,7 @@ def main() -> None:
     drawn = draw_all(results, arguments.docs / "figures")
     figures = {name: path.relative_to(arguments.docs).as_posix() for name, path in drawn.items()}
     path = arguments.docs / "benchmarks.md"
-    content = page(
-        results, figures, held(arguments.results), on_processors(arguments.results)
-    )
+    content = page(results, figures, held(arguments.results), on_processors(arguments.results))
     path.write_text(content, encoding="utf-8")
     text = arguments.readme.read_text(encoding="utf-8")
     arguments.readme.write_text(between_markers(text, readme_table(results)), encoding="utf-8")

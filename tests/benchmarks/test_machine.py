@@ -70,7 +70,7 @@ def test_every_results_file_tells_its_command_so(module: str) -> None:
     ("lines", "processor"),
     [
         (
-            "processor\t: 0\ncpu family\t: 25\nmodel\t\t: 17\nmodel name\t: A B\n\nprocessor\t: 1\n",
+            "cpu family\t: 25\nmodel\t\t: 17\nmodel name\t: A B\n\nmodel\t\t: 18\n",
             "A B (family 25, model 17)",
         ),
         ("model name\t: A B\n", "A B"),

@@ -102,8 +102,9 @@ def test_runs_that_were_held_to_an_instruction_set_have_a_table_with_its_column(
         path.write_text(json.dumps(content))
     _write_report(folder, monkeypatch)
     page = (folder / "docs" / "benchmarks.md").read_text()
-    assert "| vocabulary 58101, beam 4, 1 sentence | avx2 | 210 | 100 | 2.10× | ≥ 1.5× | yes |" in page
-    assert "| vocabulary 58101, beam 4, 1 sentence | avx512 | 210 | 100 | 2.10× |" in page
+    row = "| vocabulary 58101, beam 4, 1 sentence | avx2 | 210 | 100 | 2.10× | ≥ 1.5× | yes |"
+    assert row in page
+    assert row.replace("avx2", "avx512") in page
     assert "(../benchmarks/results/avx2-peers-offline-20260102-030405.json)" in page
     assert latest(folder / "results")["offline"]["file"] == offline["file"]
 
@@ -118,7 +119,8 @@ def test_runs_on_other_processors_have_a_table_and_are_no_latest_ones(
         (other / name).write_text(json.dumps(offline | {"started": name}))
     _write_report(folder, monkeypatch)
     page = (folder / "docs" / "benchmarks.md").read_text()
-    assert "| vocabulary 58101, beam 4, 1 sentence | zen-1 | 210 | 100 | 2.10× | ≥ 2× | yes |" in page
+    row = "| vocabulary 58101, beam 4, 1 sentence | zen-1 | 210 | 100 | 2.10× | ≥ 2× | yes |"
+    assert row in page
     assert "(../benchmarks/results/processors/zen-1/peers-offline-20300101-000000.json)" in page
     assert latest(folder / "results")["offline"]["file"] == offline["file"]
 
