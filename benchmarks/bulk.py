@@ -129,7 +129,7 @@ def _seconds(commands: Sequence[Sequence[str]], look: Callable[[], object] | Non
     ]
     try:
         if look is not None:
-            look()  # what each is: one that has ended has no words
+            look()  # the command line of a process that has ended cannot be read
         for process in running:
             _await_end(process)
         seconds = time.perf_counter() - started

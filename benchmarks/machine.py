@@ -34,7 +34,7 @@ def _processor() -> str:
 
 
 def _vector_units() -> list[str]:
-    flags = Path("/proc/cpuinfo").read_text(encoding="utf-8").split()
+    flags = (_PROC / "cpuinfo").read_text(encoding="utf-8").split()
     return [
         unit
         for unit in ("avx2", "avx_vnni", "avx512f", "avx512_vnni", "avx512_bf16", "amx_int8")

@@ -96,6 +96,7 @@ def described(figures: Figures, seconds: float) -> dict[str, object]:
         "logits": figures.logits,
         "int8": figures.int8,
         "int8_beside": figures.int8_beside,
+        "int8_defined": figures.int8_defined,
         "int8_alike": figures.int8_alike,
         "reference_int8": figures.reference_int8,
     }

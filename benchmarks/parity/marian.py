@@ -252,8 +252,8 @@ def _compare_int8(
 ) -> None:
     """What int8 changes in Marian and in ours, of the same pieces, which are other lines.
 
-    Marian's tool leaves embeddings and output layer in float32; the kernels' int8 has them too, so
-    the definition of their arithmetic is asked without.
+    Marian's tool leaves embeddings and output layer in float32; the kernels have them in int8, so
+    the definition of their arithmetic is asked without, and with them, whether it is theirs.
     """
     pairs = list(other_lines(subject, sources))
     paths = folder / "int8.sources", folder / "int8.targets"
@@ -261,12 +261,13 @@ def _compare_int8(
         _write(path, texts)
     theirs = list(zip(marian.forced(*paths), marian.in_int8(folder).forced(*paths), strict=True))
     figures.reference_int8, figures.int8_beside = Distance(), Distance()
-    figures.int8_alike = Distance()
-    alike = Int8Reference(
+    figures.int8_defined, figures.int8_alike = Distance(), Distance()
+    network, state = (
         subject.checkpoint.manifest.network,
         subject.checkpoint.transformer.state_dict(),
-        has_float_tables=True,
     )
+    defined = Int8Reference(network, state)
+    alike = Int8Reference(network, state, has_float_tables=True)
     for start in range(0, len(pairs), BATCH):
         batch = pairs[start : start + BATCH]
         given = subject.given(
@@ -276,16 +277,18 @@ def _compare_int8(
         ours = zip(
             subject.log_probs(given),
             subject.int8_log_probs(given),
+            defined_log_probs(defined, given),
             defined_log_probs(alike, given),
             strict=True,
         )
         for mine, other in zip(ours, theirs[start : start + BATCH], strict=True):
             num_pieces = min(len(mine[0]) - 1, len(other[0]))  # it stops at thrice the source
-            (float32, int8, int8_alike), (its_float32, its_int8) = (
+            (float32, int8, int8_defined, int8_alike), (its_float32, its_int8) = (
                 [scores[:num_pieces] for scores in all_of] for all_of in (mine, other)
             )
             figures.logits.add_lists([float32], [its_float32])
             figures.int8_beside.add_lists([int8], [float32])
+            figures.int8_defined.add_lists([int8_defined], [float32])
             figures.int8_alike.add_lists([int8_alike], [float32])
             figures.reference_int8.add_lists([its_int8], [its_float32])
 

@@ -87,7 +87,8 @@ def page(
         parts += _instruction_sets(by_instruction_set)
     if by_processor:
         parts += _processors(by_processor)
-    parts += [_FAIRNESS.rstrip(), "## Where and when", _runs(results), _reproduce()]
+    others = {**by_instruction_set, **by_processor}
+    parts += [_FAIRNESS.rstrip(), "## Where and when", _runs(results, others), _reproduce()]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -221,8 +222,9 @@ def _memory(result: Result) -> list[str]:
     return ["## Memory", f"Resident size, {what}.", tables.memory_table(result["rivals"])]
 
 
-def _runs(results: Mapping[str, Result]) -> str:
+def _runs(results: Mapping[str, Result], others: Mapping[str, Result]) -> str:
     rows = [_run(name, found) for name, found in results.items() if "families" not in found]
+    rows += [_run(f"offline, {name}", found) for name, found in others.items()]
     families = results.get("families", {}).get("families", [])
     rows += [_run(one["family"], one["run"] | {"file": one["file"]}) for one in families]
     return tables.table(
@@ -256,16 +258,32 @@ make bench-report
 nothing and go to build/bench-peers."""
 
 
+def check_one_processor(results: Mapping[str, Result]) -> None:
+    """Refuse a page about several processors; results that only name a make are taken as they are.
+
+    Raises:
+        SystemExit: There are several.
+    """
+    machines = (found["machine"] for found in results.values() if "families" not in found)
+    processors = {one["processor"] for one in machines if "family" in one["processor"]}
+    if len(processors) > 1:
+        raise SystemExit(
+            f"the latest results are of {' and '.join(sorted(processors))}; the page is about one,"
+            " and those of another go to results/processors/NAME (--results)"
+        )
+
+
 def main() -> None:
     """Draw, write, refresh.
 
     Raises:
-        SystemExit: There are no results.
+        SystemExit: There are no results, or they are of several processors.
     """
     arguments = parse_arguments()
     results = latest(arguments.results)
     if not results:
         raise SystemExit(f"{arguments.results} has no results; `make bench-peers` writes them")
+    check_one_processor(results)
     arguments.docs.mkdir(parents=True, exist_ok=True)
     drawn = draw_all(results, arguments.docs / "figures")
     figures = {name: path.relative_to(arguments.docs).as_posix() for name, path in drawn.items()}

@@ -79,7 +79,9 @@ def compared_table(
             "yes" if mark.is_reached else "no",
         ]
         for name, result in sorted(results.items())
-        for point, mark in zip(result["points"], marks(result), strict=False)
+        for point, mark in zip(
+            result["points"], marks(result)[: len(result["points"])], strict=True
+        )
     ]
     head = ["tokens/s", column, *names, "int8 / CTranslate2", "target", "reached"]
     return table(head, rows)

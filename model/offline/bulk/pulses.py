@@ -49,8 +49,8 @@ class Pulses:
     def hung(self) -> list[int]:
         """Workers that hang.
 
-        Whoever has not looked for half of the limit, as he was stopped himself, has heard nobody
-        meanwhile: then all times begin anew.
+        If the last look is more than half of the limit ago, the driver itself was stopped: all
+        times begin anew.
         """
         now = self._clock()
         gap, self._last_look = now - self._last_look, now

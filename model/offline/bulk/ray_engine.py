@@ -25,7 +25,8 @@ from model.offline.bulk.task import Task
 from model.offline.bulk.work import MAX_OPEN_BLOCKS
 
 MAX_DEATHS = 10
-"""Deaths of workers in succession, without a block that was finished meanwhile."""
+"""Deaths of workers in succession, without a block that was finished meanwhile; those that hang at
+the same time, as they do where storage stands still, are one."""
 
 _OBJECT_STORE_BYTES = 80 * 2**20  # of a cluster of our own; nothing but receipts crosses it
 _KNOCK_SECONDS = 10.0
@@ -144,7 +145,7 @@ def _num_workers(ray: Any, task: Task, cluster: Cluster) -> int:
 class _Worker:
     number: int
     actor: Any
-    is_ready: bool = False
+    started: Started | None = None
 
 
 @dataclass(slots=True)
@@ -204,45 +205,72 @@ class _Driver:
             if isinstance(answer, Failed):
                 raise BulkError(answer.message)
             if isinstance(answer, Started):
-                self.workers[number].is_ready = True
+                self.workers[number].started = answer
+                self.pulses.forget(number)
                 continue
             self.assignment.finished(number, answer.block)
-            if not self.assignment.num_held(number):
+            if self.assignment.num_held(number):
+                self.pulses.has_work(number)
+            else:
                 self.pulses.forget(number)
             self.num_deaths = 0
             yield answer
 
     def _first_answer(self) -> Any:
-        """What is answered next; None where it is time to look after the workers first."""
+        """What is answered next; None if nothing was until it is time to look after workers."""
         if not self.hang_seconds:
             (call, *_), _ = self.ray.wait(list(self.calls), num_returns=1)
             return call
         now = self.clock()
         if now >= self.next_look:
             self.next_look = now + min(_PULSE_SECONDS, self.hang_seconds / 4)
-            self._take_pulses()
-            for number in self.pulses.hung():
-                text = f"a worker did nothing for {self.hang_seconds:g} seconds"
-                self._lose(number, None, TimeoutError(text))
+            self._look_after_workers()
         seconds = self.next_look - now
         answered, _ = self.ray.wait(list(self.calls), num_returns=1, timeout=seconds)
         return answered[0] if answered else None
 
+    def _look_after_workers(self) -> None:
+        """Take pulses, and replace whoever hangs."""
+        self._take_pulses()
+        num_deaths = self.num_deaths
+        for number in self.pulses.hung():
+            started = self.workers[number].started
+            who = "a worker" if started is None else f"worker {started.pid} on {started.host}"
+            self.num_deaths = num_deaths
+            error = TimeoutError(f"{who} did nothing for {self.hang_seconds:g} seconds")
+            self._lose(number, None, error)
+
     def _take_pulses(self) -> None:
-        """Note what workers have answered, and ask all that have work and owe no answer."""
+        """Note what workers have answered; ask all that start or have work and owe no answer.
+
+        The time of one that starts begins with its first answer, as a cluster may have to begin a
+        machine for it.
+        """
         if self.asked:
             answered, _ = self.ray.wait(list(self.asked), num_returns=len(self.asked), timeout=0)
             for call in answered:
-                number = self.asked.pop(call)
-                try:
-                    self.pulses.beat(number, self.ray.get(call))
-                except self.ray.exceptions.RayError:
-                    continue  # the block that it has says so, too
-        for number in set(self.pulses.watched) - {*self.asked.values()}:
+                self._note_pulse(self.asked.pop(call), call)
+        starting = {one.number for one in self.workers.values() if one.started is None}
+        for number in {*self.pulses.watched, *starting} - {*self.asked.values()}:
             self.asked[self.workers[number].actor.pulse.remote()] = number
 
+    def _note_pulse(self, number: int, call: Any) -> None:
+        try:
+            num_steps = self.ray.get(call)
+        except self.ray.exceptions.RayActorError:
+            return  # the call that it has says so, too
+        except self.ray.exceptions.RayError as error:
+            raise BulkError(
+                f"a worker cannot tell what it has done: {reason_of(error)}; the Ray cluster needs"
+                " the same version of this package on every machine"
+            ) from error
+        worker = self.workers.get(number)
+        if worker is not None and worker.started is None and number not in self.pulses.watched:
+            self.pulses.has_work(number)
+        self.pulses.beat(number, num_steps)
+
     def _hand_out(self) -> None:
-        ready = [worker.number for worker in self.workers.values() if worker.is_ready]
+        ready = [one.number for one in self.workers.values() if one.started is not None]
         for number, block in self.assignment.hand_out(
             ready, num_workers=len(self.workers), max_held=MAX_OPEN_BLOCKS
         ):
@@ -279,7 +307,7 @@ class _Driver:
         if self.num_deaths >= MAX_DEATHS:
             at = "" if block is None else f", the last one at block {block.number}"
             raise BulkError(
-                f"{self.num_deaths} workers died in succession, and no block was finished"
+                f"{self.num_deaths} workers died or hung in succession, and no block was finished"
                 f" meanwhile{at}: {reason_of(error)}"
             ) from error
         worker = self.workers.pop(number)

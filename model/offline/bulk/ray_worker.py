@@ -69,7 +69,7 @@ class BulkWorker:
         return waiting.result()
 
     def pulse(self) -> int:
-        """Steps done so far; whoever has work and no more of them hangs."""
+        """Steps done and blocks read so far; whoever has work and no more of them hangs."""
         return self._num_steps
 
     def _run(self, task: Task, started: "Future[Started | Failed]") -> None:
@@ -108,3 +108,4 @@ class BulkWorker:
                 return
             waiting[block.number] = one
             work.begin(block)
+            self._num_steps += 1

@@ -168,8 +168,11 @@ def _check_flags(arguments: argparse.Namespace) -> None:
         value = getattr(arguments, name)
         if value is not None:
             check_count(flag, value, limit)
-    if arguments.hang_seconds:  # 0 is never
-        check_count("--hang-seconds", arguments.hang_seconds, _MAX_HANG_SECONDS)
+    if not 0 <= (arguments.hang_seconds or 0) <= _MAX_HANG_SECONDS:
+        raise ConfigError(
+            f"--hang-seconds is {arguments.hang_seconds}; it must be from 0, which is never, to"
+            f" {_MAX_HANG_SECONDS}"
+        )
     check_count("--max-rows", arguments.max_rows, MAX_ROWS)
 
 

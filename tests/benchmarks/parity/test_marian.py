@@ -148,6 +148,8 @@ def test_its_int8_and_ours_are_compared_on_the_same_pieces(
     assert figures.int8_beside is not None
     assert figures.reference_int8 is not None
     assert figures.int8_alike is not None
+    assert figures.int8_defined is not None
+    assert figures.int8_beside.mean == pytest.approx(figures.int8_defined.mean, rel=0.1)
     assert figures.reference_int8.num == figures.int8_beside.num >= INT8_TOKENS
     assert 0 < figures.int8_alike.mean < 0.5
     assert figures.reference_int8.mean == pytest.approx(off, rel=1e-3)

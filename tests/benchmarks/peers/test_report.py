@@ -125,6 +125,15 @@ def test_runs_on_other_processors_have_a_table_and_are_no_latest_ones(
     assert latest(folder / "results")["offline"]["file"] == offline["file"]
 
 
+def test_results_of_several_processors_are_refused() -> None:
+    def of(*processors: str) -> dict[str, dict[str, dict[str, str]]]:
+        return {f"{n}": {"machine": {"processor": one}} for n, one in enumerate(processors)}
+
+    report.check_one_processor(of("A", "A (family 25, model 17)", "A (family 25, model 17)"))
+    with pytest.raises(SystemExit, match="model 17. and A .family 26"):
+        report.check_one_processor(of("A (family 25, model 17)", "A (family 26, model 2)"))
+
+
 def test_the_latest_of_every_benchmark_is_read(folder: Path) -> None:
     later = folder / "results" / "peers-memory-20260202-000000.json"
     later.write_text(json.dumps({"rivals": {}}))

@@ -220,7 +220,7 @@ def test_bad_rows_are_counted_and_listed(
         (["--columns", "text", "--hang-seconds", "9"], "--hang-seconds goes with --engine ray"),
         (
             ["--columns", "text", "--engine", "ray", "--hang-seconds", "-1"],
-            "--hang-seconds is -1; it must be from 1 to 1000000",
+            "--hang-seconds is -1; it must be from 0, which is never, to 1000000",
         ),
         (["--columns", "text", "--block-rows", "0"], "--block-rows is 0; it must be from 1 to"),
         (["--columns", "text", "--output", "x"], "--output does not go with a bulk job"),

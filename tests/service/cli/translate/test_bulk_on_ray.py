@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import sysconfig
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import psutil
 import pytest
 
 from model.errors import BulkError
+from model.offline.bulk import ray_engine
 from model.offline.bulk.output import OutputFolder
 from model.offline.bulk.ray_engine import OWN_CLUSTER, Cluster, run_on_ray
 from service.cli.main import main
@@ -181,7 +183,28 @@ def test_workers_that_die_again_and_again_end_the_job(
     method = method_of(checkpoint, control=_Deadly())
     task = task_of(job, str(tmp_path / "out"), method)
     where = Cluster(address=cluster.address, num_workers=2, num_local_cores=2)
-    with pytest.raises(BulkError, match=r"^10 workers died in succession, and no block"):
+    with pytest.raises(BulkError, match=r"^10 workers died or hung in succession, and no block"):
+        list(run_on_ray(task, job.blocks, where))
+
+
+class _Endless:
+    """What holds up the process that reads it."""
+
+    def __reduce__(self) -> tuple[object, tuple[float]]:
+        return time.sleep, (1000.0,)
+
+
+def test_workers_that_hang_at_their_start_again_and_again_end_the_job(
+    cluster: RunningCluster, source: Path, checkpoint: Path, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    for name, value in QUIET.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(ray_engine, "MAX_DEATHS", 2)
+    job = job_of(str(source), names=["text"])
+    task = task_of(job, str(tmp_path / "out"), method_of(checkpoint, control=_Endless()))
+    where = Cluster(address=cluster.address, num_workers=2, num_local_cores=2, hang_seconds=2.0)
+    with pytest.raises(BulkError, match=r"^2 workers died or hung .* did nothing for 2 seconds$"):
         list(run_on_ray(task, job.blocks, where))
 
 
