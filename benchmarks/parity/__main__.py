@@ -105,6 +105,7 @@ def described(figures: Figures, seconds: float) -> dict[str, object]:
         **{name: _figures_of(distance) for name, distance in distances.items()},
         "exported": {name: _figures_of(distance) for name, distance in figures.exported.items()},
         "int8_verdict": figures.int8_verdict,
+        "alike_verdict": figures.alike_verdict,
         "is_parity": figures.is_parity,
         "wall_seconds": round(seconds, 1),
     }

@@ -164,22 +164,28 @@ class Figures:
         has_found = self.num_equal + self.num_ties > 0 or not self.is_searched
         is_same = has_found and self.num_differing == self.greedy_differing == 0
         is_equal = is_same and all(distance.is_parity for distance in compared)
-        return is_equal and self.int8_verdict != "beyond" and self._kernels_are_as_defined
+        if not is_equal:
+            return False
+        is_near = "beyond" not in (self.int8_verdict, self.alike_verdict)
+        return is_near and self._kernels_are_as_defined
 
     @property
     def _kernels_are_as_defined(self) -> bool:
-        """Whether what is judged by the definition is what the kernels do."""
+        """Whether what is told by the definition is what the kernels do."""
         ours, defined = self.int8_beside, self.int8_defined
         return ours is None or defined is None or ours.mean <= KERNEL_FACTOR * defined.mean
 
     @property
     def int8_verdict(self) -> Int8Verdict:
-        """What the mean of int8 is beside that of the reference's own; see `INT8_FACTOR`.
+        """What the mean of int8 is beside that of the reference's own; see `INT8_FACTOR`."""
+        return self._verdict_of(self.int8_beside or self.int8)
 
-        Of the same matrices: what a reference leaves in float32 costs it speed and no error, and
-        what that gives is told, not judged.
-        """
-        ours = self.int8_alike or self.int8_beside or self.int8
+    @property
+    def alike_verdict(self) -> Int8Verdict:
+        """The same of the matrices that the reference has in int8 too, if it leaves some out."""
+        return "no reference" if self.int8_alike is None else self._verdict_of(self.int8_alike)
+
+    def _verdict_of(self, ours: Distance) -> Int8Verdict:
         theirs = self.reference_int8
         if theirs is None:
             return "no reference"

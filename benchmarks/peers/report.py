@@ -177,23 +177,16 @@ def _offline(result: Result) -> list[str]:
 
 
 def _instruction_sets(results: Mapping[str, Result]) -> list[str]:
-    return [
-        "## Both sides with one instruction set",
-        "`make bench-peers ISA=…` holds both to what older processors have; offline, of "
-        + _files(results)
-        + ".",
-        tables.compared_table(results, "instruction set", held_marks),
-    ]
+    title = "## Both sides with one instruction set"
+    text = "`make bench-peers ISA=…` holds both to what older processors have; offline, of "
+    table = tables.compared_table(results, "instruction set", held_marks)
+    return [title, f"{text}{_files(results)}.", table]
 
 
 def _processors(results: Mapping[str, Result]) -> list[str]:
-    return [
-        "## On other processors",
-        "The same comparison, each side with the best of its kernels; offline, of "
-        + _files(results)
-        + ".",
-        tables.compared_table(results, "processor", offline_marks),
-    ]
+    text = "The same comparison, each side with the best of its kernels; offline, of "
+    table = tables.compared_table(results, "processor", offline_marks)
+    return ["## On other processors", f"{text}{_files(results)}.", table]
 
 
 def _files(results: Mapping[str, Result]) -> str:

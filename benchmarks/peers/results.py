@@ -80,11 +80,9 @@ def on_processors(directory: Path, benchmark: str = "offline") -> dict[str, Resu
     """
     found = {}
     for folder in sorted((directory / "processors").glob("*/")):
-        for name, result in latest(folder).items():
-            if name == benchmark:
-                found[folder.name] = result | {
-                    "file": (folder / result["file"]).relative_to(directory).as_posix()
-                }
+        if (result := latest(folder).get(benchmark)) is not None:
+            path = (folder / result["file"]).relative_to(directory)
+            found[folder.name] = result | {"file": path.as_posix()}
     return found
 
 

@@ -1,10 +1,13 @@
 """Pulses of a cluster's workers: which of them have work and do not get on, pure.
 
-Owns the times. Who is asked, and what becomes of one that hangs, is the driver's.
+Owns the times, also those between two looks. Who is asked, and what becomes of one that hangs, is
+the driver's.
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+
+_LOOK_SECONDS = 10.0  # between two looks, at most
 
 
 @dataclass(slots=True)
@@ -45,6 +48,18 @@ class Pulses:
     def watched(self) -> Iterable[int]:
         """Workers that have work."""
         return self._pulses.keys()
+
+    @property
+    def limit_seconds(self) -> float:
+        """After so long without a step one hangs; 0 for never."""
+        return self._limit_seconds
+
+    def seconds_to_look(self) -> float | None:
+        """Until `hung` is to be asked again; None for never."""
+        if not self._limit_seconds:
+            return None
+        due = self._last_look + min(_LOOK_SECONDS, self._limit_seconds / 4)
+        return max(0.0, due - self._clock())
 
     def hung(self) -> list[int]:
         """Workers that hang.

@@ -30,7 +30,6 @@ the same time, as they do where storage stands still, are one."""
 
 _OBJECT_STORE_BYTES = 80 * 2**20  # of a cluster of our own; nothing but receipts crosses it
 _KNOCK_SECONDS = 10.0
-_PULSE_SECONDS = 10.0  # between two questions to one worker, at most
 _QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
 
 OWN_CLUSTER = {
@@ -80,7 +79,7 @@ def run_on_ray(
     """
     with _connected(cluster) as ray:
         pulses = Pulses(cluster.hang_seconds, clock)
-        driver = _Driver(ray, task, Assignment(blocks), pulses, cluster.hang_seconds, clock)
+        driver = _Driver(ray, task, Assignment(blocks), pulses)
         driver.begin(_num_workers(ray, task, cluster))
         yield from driver.receipts()
 
@@ -157,27 +156,21 @@ class _Driver:
         task: What workers are told.
         assignment: Which of them has which block.
         pulses: Which of them get on.
-        hang_seconds: After so long one that does not is lost; 0 for never.
-        clock: Of seconds.
         workers: Those that live, by number.
         calls: What is waited for: of which worker, and which block; None for its start.
         asked: Workers that were asked for their pulse and have not answered.
         num_deaths: Since a block was finished.
-        next_look: When workers are asked for their pulse again.
     """
 
     ray: Any
     task: Task
     assignment: Assignment
     pulses: Pulses
-    hang_seconds: float
-    clock: Callable[[], float]
     workers: dict[int, _Worker] = field(default_factory=dict)
     calls: dict[Any, tuple[int, Block | None]] = field(default_factory=dict)
     asked: dict[Any, int] = field(default_factory=dict)
     num_begun: int = 0
     num_deaths: int = 0
-    next_look: float = 0.0
     task_ref: Any = None
 
     def begin(self, num_workers: int) -> None:
@@ -218,14 +211,10 @@ class _Driver:
 
     def _first_answer(self) -> Any:
         """What is answered next; None if nothing was until it is time to look after workers."""
-        if not self.hang_seconds:
-            (call, *_), _ = self.ray.wait(list(self.calls), num_returns=1)
-            return call
-        now = self.clock()
-        if now >= self.next_look:
-            self.next_look = now + min(_PULSE_SECONDS, self.hang_seconds / 4)
+        seconds = self.pulses.seconds_to_look()
+        if seconds == 0:
             self._look_after_workers()
-        seconds = self.next_look - now
+            seconds = self.pulses.seconds_to_look()
         answered, _ = self.ray.wait(list(self.calls), num_returns=1, timeout=seconds)
         return answered[0] if answered else None
 
@@ -237,7 +226,7 @@ class _Driver:
             started = self.workers[number].started
             who = "a worker" if started is None else f"worker {started.pid} on {started.host}"
             self.num_deaths = num_deaths
-            error = TimeoutError(f"{who} did nothing for {self.hang_seconds:g} seconds")
+            error = TimeoutError(f"{who} did nothing for {self.pulses.limit_seconds:g} seconds")
             self._lose(number, None, error)
 
     def _take_pulses(self) -> None:

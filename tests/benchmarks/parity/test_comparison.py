@@ -88,12 +88,14 @@ def test_int8_is_held_to_the_mean_of_the_references_own_on_the_same_tokens() -> 
     beside = figures(int8=of(9.0, 7000), int8_beside=of(1.0), reference_int8=of(1.0))
     assert beside.int8_verdict == "within"
     assert "1.000/1.0000" in beside.row()
-    alike = figures(int8_beside=of(9.0), int8_alike=of(1.0), reference_int8=of(1.0))
-    assert alike.int8_verdict == "within"
-    assert figures(int8_alike=of(1.2), reference_int8=of(1.0)).int8_verdict == "beyond"
-    own = {"int8_alike": of(1.0), "reference_int8": of(1.0), "int8_defined": of(1.0)}
-    assert figures(int8_beside=of(1.2), **own).is_parity
-    assert not figures(int8_beside=of(1.3), **own).is_parity, "the kernels do something else"
+    both = {"int8_beside": of(1.0), "reference_int8": of(1.0)}
+    assert figures(**both).alike_verdict == "no reference"
+    alike = figures(int8_alike=of(1.2), **both)
+    assert (alike.int8_verdict, alike.alike_verdict, alike.is_parity) == ("within", "beyond", False)
+    assert figures(int8_alike=of(1.0), int8_defined=of(0.81), **both).is_parity
+    assert not figures(int8_alike=of(1.0), int8_defined=of(0.79), **both).is_parity
+    more = figures(int8_alike=of(1.0), int8_beside=of(1.2), reference_int8=of(1.0))
+    assert (more.int8_verdict, more.alike_verdict, more.is_parity) == ("beyond", "within", False)
     with pytest.raises(ValueError, match="int8 of 7000 tokens beside 500 of the reference"):
         _ = figures(int8=of(1.0, 7000), reference_int8=of(1.0)).int8_verdict
 

@@ -15,7 +15,7 @@ import pytest
 from model.errors import BulkError
 from model.offline.bulk import ray_engine
 from model.offline.bulk.output import OutputFolder
-from model.offline.bulk.ray_engine import OWN_CLUSTER, Cluster, run_on_ray
+from model.offline.bulk.ray_engine import MAX_DEATHS, OWN_CLUSTER, Cluster, run_on_ray
 from service.cli.main import main
 from support.bulk_jobs import (
     begun_command,
@@ -173,20 +173,6 @@ class _Deadly:
         return os._exit, (9,)
 
 
-def test_workers_that_die_again_and_again_end_the_job(
-    cluster: RunningCluster, source: Path, checkpoint: Path, tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    for name, value in QUIET.items():
-        monkeypatch.setenv(name, value)
-    job = job_of(str(source), names=["text"])
-    method = method_of(checkpoint, control=_Deadly())
-    task = task_of(job, str(tmp_path / "out"), method)
-    where = Cluster(address=cluster.address, num_workers=2, num_local_cores=2)
-    with pytest.raises(BulkError, match=r"^10 workers died or hung in succession, and no block"):
-        list(run_on_ray(task, job.blocks, where))
-
-
 class _Endless:
     """What holds up the process that reads it."""
 
@@ -194,17 +180,29 @@ class _Endless:
         return time.sleep, (1000.0,)
 
 
-def test_workers_that_hang_at_their_start_again_and_again_end_the_job(
+@pytest.mark.parametrize(
+    ("control", "hang_seconds", "num_deaths", "reason"),
+    [
+        (_Deadly(), 0.0, MAX_DEATHS, "no block was finished meanwhile"),
+        (_Endless(), 2.0, 2, "did nothing for 2 seconds$"),
+    ],
+    ids=["dying", "hanging at the start"],
+)
+def test_workers_that_are_lost_again_and_again_end_the_job(
     cluster: RunningCluster, source: Path, checkpoint: Path, tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, control: object, hang_seconds: float, num_deaths: int,
+    reason: str,
 ) -> None:  # fmt: skip
     for name, value in QUIET.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(ray_engine, "MAX_DEATHS", 2)
+    monkeypatch.setattr(ray_engine, "MAX_DEATHS", num_deaths)
     job = job_of(str(source), names=["text"])
-    task = task_of(job, str(tmp_path / "out"), method_of(checkpoint, control=_Endless()))
-    where = Cluster(address=cluster.address, num_workers=2, num_local_cores=2, hang_seconds=2.0)
-    with pytest.raises(BulkError, match=r"^2 workers died or hung .* did nothing for 2 seconds$"):
+    task = task_of(job, str(tmp_path / "out"), method_of(checkpoint, control=control))
+    where = Cluster(
+        address=cluster.address, num_workers=2, num_local_cores=2, hang_seconds=hang_seconds
+    )
+    message = f"^{num_deaths} workers died or hung in succession, and .*{reason}"
+    with pytest.raises(BulkError, match=message):
         list(run_on_ray(task, job.blocks, where))
 
 
