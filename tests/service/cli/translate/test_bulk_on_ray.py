@@ -190,7 +190,7 @@ class _Endless:
 )
 def test_workers_that_are_lost_again_and_again_end_the_job(
     cluster: RunningCluster, source: Path, checkpoint: Path, tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch, control: object, hang_seconds: float, num_deaths: int,
+    *, monkeypatch: pytest.MonkeyPatch, control: object, hang_seconds: float, num_deaths: int,
     reason: str,
 ) -> None:  # fmt: skip
     for name, value in QUIET.items():
