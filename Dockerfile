@@ -3,7 +3,7 @@
 
 # By digest, as a tag moves; `make base-image` asks the registry for the tag's present one.
 ARG BASE_IMAGE=python:3.11-slim@sha256:be1575ed968de893bd54f4c56315ff7c4736ce522c1bca08fd521731aafc0d76
-# Where the kernels are compiled: the same Python; g++ is installed unless it is there.
+# Where the kernels are compiled: the same Python, with its headers.
 ARG BUILD_IMAGE=${BASE_IMAGE}
 
 # Wheels for a build without (all of) an index: --build-context wheels=FOLDER takes this one's place.
@@ -74,17 +74,16 @@ FROM ${BUILD_IMAGE} AS compiled
 ARG PIP_NO_INDEX
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 WORKDIR /build
-# hadolint ignore=DL3008  # the compiler is Debian stable's, and stays in this stage
-RUN command -v g++ || { apt-get update \
-      && apt-get install --yes --no-install-recommends g++ \
-      && rm -rf /var/lib/apt/lists/*; }
 COPY constraints-runtime.txt ./
+# The compiler is a package as well. So this is the wheel of `make wheel`, for every Linux and not for this one.
 RUN --mount=type=bind,from=wheels,target=/wheels \
-    pip install --find-links /wheels --constraint constraints-runtime.txt pybind11 setuptools
+    pip install --find-links /wheels --constraint constraints-runtime.txt \
+      auditwheel pybind11 pyelftools setuptools wheel ziglang
 COPY pyproject.toml setup.py README.md LICENSE NOTICE ./
+COPY .ci/build-wheel .ci/build-wheel
 COPY model model
 COPY service service
-RUN pip wheel --no-deps --no-build-isolation --wheel-dir /dist .
+RUN mkdir /dist && .ci/build-wheel /dist
 
 
 # The package's wheel by itself: `docker build --target wheel --output dist .` takes it out, and

@@ -50,7 +50,9 @@ def needed(project: Path) -> set[str]:
         SbomError: Something that is needed is not installed here.
     """
     stated = tomllib.loads(project.read_text(encoding="utf-8"))
-    build = [Requirement(line).name for line in stated["build-system"]["requires"]]
+    extras = stated["project"]["optional-dependencies"]
+    lines = [*stated["build-system"]["requires"], *extras["wheel"]]
+    build = [Requirement(line).name for line in lines]
     closure = runtime_closure(read_dependencies(project), installed_requirements)
     return closure | {str(canonicalize_name(name)) for name in build}
 

@@ -97,7 +97,9 @@ class AnySession {
 // The kernels of one instruction set.
 struct Level {
   const char* instruction_set;
-  // With a shortlist every sentence that is admitted chooses from its own list.
+  // With a shortlist every sentence that is admitted chooses from its own list. Null where there is no memory
+  // for the session's limits: a level may have a C++ library of its own, and what one throws another does
+  // not know.
   std::unique_ptr<AnySession> (*open)(std::shared_ptr<Network> network, std::shared_ptr<Team> team,
                                       Limits limits, SpecialTokens tokens,
                                       std::shared_ptr<Shortlist> shortlist);

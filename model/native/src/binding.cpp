@@ -10,6 +10,7 @@
 #include <chrono>
 #include <exception>
 #include <limits>
+#include <new>
 #include <stdexcept>
 #include <string>
 
@@ -81,6 +82,7 @@ class CheckedSession {
       : network_(network),
         limits_(limits),
         session_(level.open(network, std::move(team), limits, tokens, shortlist)) {
+    if (!session_) throw std::bad_alloc();
     const int num_targets = network->output->num_outputs();
     require(!shortlist || (&shortlist->network() == network.get() && tokens.eos >= 0 &&
                            std::max(tokens.eos, tokens.forced_first) < num_targets),

@@ -1,5 +1,7 @@
 #include "level.h"
 
+#include <new>
+#include <stdexcept>
 #include <utility>
 
 #include "session.h"
@@ -11,8 +13,14 @@ const Level& level() {
       kInstructionSet,
       [](std::shared_ptr<Network> network, std::shared_ptr<Team> team, Limits limits,
          SpecialTokens tokens, std::shared_ptr<Shortlist> shortlist) -> std::unique_ptr<AnySession> {
-        return std::make_unique<Session>(std::move(network), std::move(team), limits, tokens,
-                                         std::move(shortlist));
+        try {
+          return std::make_unique<Session>(std::move(network), std::move(team), limits, tokens,
+                                           std::move(shortlist));
+        } catch (const std::bad_alloc&) {
+          return nullptr;
+        } catch (const std::length_error&) {  // more than any vector may have
+          return nullptr;
+        }
       }};
   return kLevel;
 }

@@ -57,7 +57,7 @@ Team::~Team() { stop(); }
 void Team::stop() {
   is_over_.store(true);
   loop_.fetch_add(1);
-  loop_.notify_all();
+  wake();
   for (std::thread& worker : workers_) worker.join();
 }
 
@@ -90,7 +90,7 @@ void Team::share(int num_tasks, Call call, void* context) {
   num_done_.store(0, std::memory_order_relaxed);
   ticket_.store(std::uint64_t(num_tasks) << kTaskBits);
   loop_.fetch_add(1);
-  if (num_asleep_.load() > 0) loop_.notify_all();
+  wake();
   while (take_one(0)) {
   }
   if (num_done_.load(std::memory_order_acquire) == num_tasks) return;
@@ -133,10 +133,19 @@ bool Team::sleep_until_next(std::uint32_t seen) {
       pause();
     }
   } while (Clock::now() < until);
+  std::unique_lock lock(sleep_);
   num_asleep_.fetch_add(1);
-  loop_.wait(seen);
+  awake_.wait(lock, [&] { return loop_.load() != seen; });
   num_asleep_.fetch_sub(1);
   return !is_over_.load();
+}
+
+// After `loop_` has changed. Whoever is not counted yet looks at it again before sleeping; whoever is, sleeps
+// as soon as the lock is free.
+void Team::wake() {
+  if (num_asleep_.load() == 0) return;
+  { const std::scoped_lock lock(sleep_); }
+  awake_.notify_all();
 }
 
 }  // namespace dragoman

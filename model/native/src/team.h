@@ -9,8 +9,10 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <mutex>
 #include <thread>
 #include <type_traits>
 #include <vector>
@@ -73,6 +75,7 @@ class Team {
   void stop();
   bool take_one(int thread);
   bool sleep_until_next(std::uint32_t seen);
+  void wake();
 
   Seconds seconds_;
   std::chrono::microseconds spin_time_;
@@ -85,6 +88,10 @@ class Team {
   Job job_ = {};
   alignas(64) std::atomic<int> num_done_{0};
   alignas(64) std::atomic<std::uint32_t> loop_{0};
+  // Not std::atomic's own waiting: who waits is kept in a table that every module may have one of, and threads
+  // are started by one module and woken by another.
+  std::mutex sleep_;
+  std::condition_variable awake_;
   std::atomic<int> num_asleep_{0};
   std::atomic<bool> is_over_{false};
 

@@ -1,6 +1,7 @@
 """Where the kernels are refused, and in which words."""
 
 import os
+import platform
 import re
 import subprocess
 import sys
@@ -23,6 +24,25 @@ def test_an_old_processor_is_named_by_what_it_lacks(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(kernels, "missing_features", lambda: {"avx2": []})
     monkeypatch.setattr(kernels, "_is_built", lambda _: False)
     assert kernels.find_problem() == "no kernels were built for what the processor has"
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="what arm64 has is the system's to say")
+def test_what_the_processor_lacks_is_what_the_system_does_not_list_of_it() -> None:
+    flags = set(Path("/proc/cpuinfo").read_text(encoding="ascii").split())
+    needed = {"avx2", "fma", "f16c"}
+    wider = needed | {"avx512f", "avx512bw", "avx512dq", "avx512vl"}
+    sets = {
+        "avx512-amx": wider | {"avx512_vnni", "amx_int8"},
+        "avx512-vnni": wider | {"avx512_vnni"},
+        "avx2-vnni": needed | {"avx_vnni"},
+        "avx512": wider,
+        "avx2": needed,
+    }
+    # Whether tiles may be used has no flag.
+    found = {
+        name: {*missing} - {"amx_permission"} for name, missing in kernels.missing_features().items()
+    }
+    assert found == {name: features - flags for name, features in sets.items()}
 
 
 def test_an_extension_that_was_not_built_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,8 +1,10 @@
 """Sentences in a crowd and alone, searched by the kernels and by the plain search."""
 
 import random
+import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -101,6 +103,34 @@ def test_the_number_of_threads_never_changes_a_bit() -> None:
     networks = [packed({}, num_threads=count) for count in (1, 2, 3)]
     one, two, three = [[alone(network, request) for request in requests] for network in networks]
     assert one == two == three
+
+
+def test_threads_that_sleep_are_woken_by_a_step() -> None:
+    """They are started by one module and woken by another, which may have a C++ library of its own."""
+    before = processor_times()
+    session = DecodingSession(packed({}, num_threads=2), tokens=TOKENS, limits=LIMITS)
+    [worker] = processor_times().keys() - before.keys()
+    session.admit([random_request(random.Random(3)) for _ in range(4)])
+    time.sleep(0.05)  # it looks for work for 0.1 ms
+    asleep = processor_times()[worker]
+    session.step()
+    deadline = time.monotonic() + 20
+    while processor_times()[worker] == asleep:
+        assert time.monotonic() < deadline, "nobody woke it"
+        time.sleep(0.01)
+
+
+def processor_times() -> dict[str, int]:
+    """Of each of this process's threads, in ns, as far as they have slept since."""
+    tasks = Path("/proc/self/task").iterdir()
+    return {task.name: int((task / "schedstat").read_text().split()[0]) for task in tasks}
+
+
+def test_limits_that_memory_is_not_enough_for_are_an_error_of_memory() -> None:
+    """Raised by the level, which may have a C++ library of its own."""
+    limits = replace(LIMITS, max_rows=2**31 - 1)
+    with pytest.raises(MemoryError):
+        DecodingSession(packed({}), tokens=TOKENS, limits=limits)
 
 
 @pytest.mark.parametrize("num_threads", [1, 2, 3])

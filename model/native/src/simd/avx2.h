@@ -287,9 +287,15 @@ inline Ints excess_of(Ints quanta) {
   return add_ints(times_128(quanta), {products(quanta.low), products(quanta.high)});
 }
 
+alignas(32) inline constexpr std::uint16_t kLowBytes[16] = {255, 255, 255, 255, 255, 255, 255, 255,
+                                                            255, 255, 255, 255, 255, 255, 255, 255};
+// The mask stays in memory, as sums and what is added to them need all registers. Written out, because some
+// compilers keep it in one, and a sum on the stack instead.
 inline Weights load_weights(const std::uint8_t* from) {
   const __m256i bytes = load_bytes(from);
-  return {_mm256_and_si256(bytes, _mm256_set1_epi16(255)), _mm256_srli_epi16(bytes, 8)};
+  __m256i even;
+  asm("vpand %2, %1, %0" : "=x"(even) : "x"(bytes), "m"(kLowBytes));
+  return {even, _mm256_srli_epi16(bytes, 8)};
 }
 inline Activations load_activations(const Quantum* from) {
   const __m256 low = _mm256_castsi256_ps(load_bytes(from));

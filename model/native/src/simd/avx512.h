@@ -165,7 +165,7 @@ struct Weights {
 struct Activations {
   __m512i value, opposite;  // q and -q
 };
-constexpr int kWeightRegisters = 1, kOtherRegisters = 4;
+constexpr int kWeightRegisters = 1, kOtherRegisters = 3;
 
 inline Weights load_weights(const std::uint8_t* from) {
   const __m512i value = _mm512_xor_si512(load_bytes(from), _mm512_set1_epi8(-128));
