@@ -8,7 +8,7 @@ it cannot compile is left out. A build with DRAGOMAN_WITHOUT_KERNELS=1 does not 
 is for every machine.
 
 What is built for is the platform that sysconfig names: this one, or in a cross build the one that
-the script .ci/wheel gives.
+the script .ci/build-wheel gives.
 """
 
 import os

@@ -140,7 +140,7 @@ def test_the_wheels_with_kernels_are_those_of_make_wheel_on_every_architecture()
     assert {one["arch"] for one in machines} == {
         ast.literal_eval(arch) for arch in sets.keys if arch is not None
     }
-    assert [script for name, script in SCRIPTS if name == "wheels"][0] == "make wheel"
+    assert next(script for name, script in SCRIPTS if name == "wheels") == "make wheel"
     [checked] = [script for name, script in SCRIPTS if name == "wheels" and "manylinux" in script]
     [least] = re.findall(r"^glibc=(\S+)$", BUILD_WHEEL, re.MULTILINE)
     assert f"manylinux_{least.replace('.', '_')}_" in checked

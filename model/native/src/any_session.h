@@ -98,8 +98,8 @@ class AnySession {
 struct Level {
   const char* instruction_set;
   // With a shortlist every sentence that is admitted chooses from its own list. Null where there is no memory
-  // for the session's limits: a level may have a C++ library of its own, and what one throws another does
-  // not know.
+  // for the session's limits: a level may have a C++ library of its own, and what one throws another knows
+  // only as an error.
   std::unique_ptr<AnySession> (*open)(std::shared_ptr<Network> network, std::shared_ptr<Team> team,
                                       Limits limits, SpecialTokens tokens,
                                       std::shared_ptr<Shortlist> shortlist);

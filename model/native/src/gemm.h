@@ -178,7 +178,7 @@ inline bool has_large_first_cache() {
 
 // A panel that is read soon, fetched piece by piece while another one is worked on: block after block of
 // rows meets a panel in the caches, but the first block would wait for the memory. Only where it takes no
-// other's place: a first cache of 48 KiB gained up to a fifth by it, one of 32 lost a tenth.
+// other's place: a first cache of 48 KiB gained up to a fifth by it, one of 32 lost as much.
 class NextPanel {
  public:
   // The panel in so many pieces; nothing where there is no such panel, or only one piece to hide it behind.

@@ -52,7 +52,7 @@ bool saves(unsigned registers) {
   constexpr int kHasXgetbv = 27;
   if (!has_bit(1, 0, kEcx, kHasXgetbv)) return false;
   unsigned low, high;
-  asm("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
   return (low & registers) == registers;
 }
 

@@ -140,8 +140,8 @@ bool Team::sleep_until_next(std::uint32_t seen) {
   return !is_over_.load();
 }
 
-// After `loop_` has changed. Whoever is not counted yet looks at it again before sleeping; whoever is, sleeps
-// as soon as the lock is free.
+// After `loop_` has changed. Whoever is not counted yet looks at it again before sleeping; whoever is counted
+// holds the lock until it sleeps.
 void Team::wake() {
   if (num_asleep_.load() == 0) return;
   { const std::scoped_lock lock(sleep_); }
