@@ -42,6 +42,7 @@ def rebuilt(folder: Path, *flags: str, **changes: Change) -> str:
         if (ROOT / name).is_dir():
             shutil.copytree(ROOT / name, folder / name, ignore=no_bytecode)
         else:
+            (folder / name).parent.mkdir(exist_ok=True)
             shutil.copy2(ROOT / name, folder / name)
     for name, change in changes.items():
         [path] = folder.glob(f"{name.replace('_', '-')}.*")
