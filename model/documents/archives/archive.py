@@ -21,7 +21,8 @@ from model.errors import DocumentError, shown
 _COMPOUND_FILE = bytes.fromhex("d0cf11e0a1b11ae1")
 _IS_ENCRYPTED = 0x1
 _DAMAGES = (
-    BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError, OSError, ValueError,
+    BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, ValueError,
+    RuntimeError,  # a compression that Python does not know
 )  # fmt: skip
 
 

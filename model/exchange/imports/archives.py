@@ -37,8 +37,7 @@ _UNREADABLE = (
     zlib.error,
     EOFError,
     OSError,
-    NotImplementedError,  # a compression that Python does not know
-    RuntimeError,  # an encrypted file
+    RuntimeError,  # an encrypted file, or a compression that Python does not know
     ValueError,
 )
 

@@ -51,7 +51,7 @@ def is_npz(path: Path) -> bool:
             names = archive.namelist()
     except zipfile.BadZipFile:
         return path.suffix == ".npz" and _begins_with_array(path)
-    except (OSError, ValueError, NotImplementedError):
+    except (OSError, ValueError, RuntimeError):
         return False
     return f"{OPTIONS_TENSOR}.npy" in names or OPTIONS_TENSOR in names
 
@@ -110,7 +110,7 @@ def _archive(path: Path) -> Iterator[zipfile.ZipFile]:
     try:
         with reading(path) as file, zipfile.ZipFile(file) as archive:
             yield archive
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
         raise refused(path, f"is a damaged archive: {error}") from error
 
 
