@@ -57,8 +57,8 @@ INSTRUCTION_SETS = {
     "aarch64": {
         "neon": [],
         # Loads that are moved ahead of products would want registers that sums are in.
-        "neon_dotprod": ["-mcpu=generic+dotprod", "-fno-schedule-insns"],
-        "neon_i8mm": ["-mcpu=generic+dotprod+i8mm", "-fno-schedule-insns"],
+        "neon_dotprod": ["-march=armv8.2-a+dotprod", "-fno-schedule-insns"],
+        "neon_i8mm": ["-march=armv8.2-a+dotprod+i8mm", "-fno-schedule-insns"],
     },
 }
 
