@@ -28,6 +28,7 @@ from service.access.rates import RateLimiter
 from service.api.admission import Admission
 from service.api.deepl import documents as deepl_documents
 from service.api.deepl import routes as deepl
+from service.api.detecting import undetected_source
 from service.api.languages import NO_ALIASES, choose_route
 from service.api.libretranslate import files as libretranslate_files
 from service.api.libretranslate import routes as libretranslate
@@ -46,6 +47,7 @@ from service.http.cors import Cors
 from service.http.direct import ANSWERED, DirectRoutes, Endpoint, endpoints_of
 from service.http.middleware import Edge, note_problem
 from service.http.replies import error_reply
+from service.models.requests.detection import LanguageDetection
 from service.models.routes.routing import RoutingTable
 from service.settings import Settings, load_settings
 from service.telemetry.metrics import Metrics
@@ -141,7 +143,7 @@ def create_app(
         shared = _own_parts(settings, clock)
     keys = _key_store(front)
     access = Access(_access_policy(settings), shared.limiter, keys, shared.counts)
-    documents = document_queue(front, access, _routes_of)
+    documents = document_queue(front, access, partial(_routes_of, front.detection))
     glossaries = shared.glossaries
     app = _bare_app(_lifespan(front, shared, keys, spans, documents=documents))
     paths, endpoints = _add_routes(app, front, access, documents, glossaries)
@@ -301,12 +303,18 @@ def _document_routers(
     ]
 
 
-def _routes_of(table: RoutingTable, asked: JobOptions) -> Routes:
-    """The routes of a document among what is served now."""
+def _routes_of(detection: LanguageDetection, table: RoutingTable, asked: JobOptions) -> Routes:
+    """The routes of a document among what is served now.
+
+    Raises:
+        RequestError: A 400: it has none any more, or its language cannot be told any more.
+    """
     chosen = choose_route(
         table, source=asked.source, target=asked.target, aliases=NO_ALIASES, model=asked.model
     )
-    return chosen.route, chosen.by_source
+    if chosen.by_source is None or detection.is_on:
+        return chosen.route, chosen.by_source
+    return chosen.by_source[undetected_source(chosen.by_source)], None
 
 
 def _body_readers(front: Front) -> BodyReaders:

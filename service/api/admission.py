@@ -8,9 +8,9 @@ languages where the request names none, translate, count. A contract
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from msgspec import structs
 from starlette.requests import Request
@@ -41,6 +41,7 @@ from service.telemetry.request_context import context_of
 
 OptionsT = TypeVar("OptionsT")
 ReadT_co = TypeVar("ReadT_co", covariant=True)
+T = TypeVar("T")
 
 
 class Wire(Protocol[ReadT_co]):
@@ -202,7 +203,7 @@ class Admission:
         context.num_characters = check_texts(
             job.texts, self.front.settings, has_tags=job.markup is not None
         )
-        job, origins, pages = await self._prepared(request, job)
+        job, (pages, origins) = await self._prepared(request, job)
         routes = [origin.route for origin in origins]
         if job.by_source is not None:
             context.served = self.front.served(*routes or [job.route])
@@ -210,15 +211,16 @@ class Admission:
         work = estimated_work(job.texts, beam_size=job.beam_size) * num_hops
         priority = priority_of(work, job.priority)
         context.priority = priority
+        if self.front.in_flight.needs_loading(*routes):
+            job, _ = await _timed(request, job, self.front.in_flight.load(*routes))
+        of_texts = routes if pages is None else pages.of_texts(routes)
         job = structs.replace(
             job,
+            route=of_texts[0] if of_texts else job.route,
             priority=priority,
             client=caller.number,
             cache_scope=caller.identity if caller.has_key else "",
         )
-        if self.front.in_flight.needs_loading(*routes):
-            await cancelled_on_disconnect(request, self.front.in_flight.load(*routes))
-        of_texts = routes if pages is None else pages.of_texts(routes)
         async with self.front.in_flight.accepted(of_texts, priority) as translator:
             await self.access.spend_characters(caller, context.num_characters)
             self.front.metrics.characters_accepted(context.num_characters, context.served)
@@ -235,21 +237,13 @@ class Admission:
 
     async def _prepared(
         self, request: Request, job: TranslationRequest
-    ) -> tuple[TranslationRequest, list[Origin], Pages | None]:
-        """A request with all texts of its pages, and the way of each text or page."""
+    ) -> tuple[TranslationRequest, tuple[Pages | None, list[Origin]]]:
+        """A request with all texts of its pages; those, and the way of each text or page."""
         if job.by_source is None and job.markup is None:
-            return job, [Origin(route=job.route)] * len(job.texts), None
-        clock = asyncio.get_running_loop().time
-        started = clock()
-        async with within(job.timeout_seconds):
-            pages, origins = await cancelled_on_disconnect(request, self._found(job))
-        job = structs.replace(
-            job,
-            texts=job.texts if pages is None else pages.texts,
-            route=origins[0].route if origins else job.route,
-            spent_seconds=clock() - started,
-        )
-        return job, origins, pages
+            return job, (None, [Origin(route=job.route)] * len(job.texts))
+        job, found = await _timed(request, job, self._found(job))
+        pages, _ = found
+        return job if pages is None else structs.replace(job, texts=pages.texts), found
 
     async def _found(self, job: TranslationRequest) -> tuple[Pages | None, list[Origin]]:
         """The pages of a request, if it has tags, and the way of each text or page."""
@@ -262,6 +256,22 @@ class Admission:
             return pages, [Origin(route=job.route)] * len(texts)
         found = await detected_sources(self.front.detection, texts, job.by_source, priority)
         return pages, [Origin(route=job.by_source[one.tag], detected=one) for one in found]
+
+
+async def _timed(
+    request: Request, job: TranslationRequest, work: Coroutine[Any, Any, T]
+) -> tuple[TranslationRequest, T]:
+    """The result of what precedes a translation, and the request with less of its time left.
+
+    Raises:
+        RequestError: A 504 after the request's deadline, or what the work raises.
+        ClientGoneError: The client left first.
+    """
+    clock = asyncio.get_running_loop().time
+    started = clock()
+    async with within(job.timeout_seconds, spent_seconds=job.spent_seconds):
+        result = await cancelled_on_disconnect(request, work)
+    return structs.replace(job, spent_seconds=job.spent_seconds + clock() - started), result
 
 
 def _key(contract: Wire[OptionsT], values: Mapping[str, object]) -> object:

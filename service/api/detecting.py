@@ -8,7 +8,7 @@ languages of several texts become one list. How a language is told is
 from collections.abc import Mapping, Sequence
 
 from model.text.languages.detection import Detection
-from service.api.languages import several_sources
+from service.api.languages import AUTO, ChosenRoute, several_sources
 from service.errors import Problem, RequestError
 from service.models.requests.detection import LanguageDetection
 from service.models.routes.routing import Route
@@ -34,10 +34,33 @@ async def detected_sources(
     """
     if detection.is_on:
         return await detection.detect(texts, tuple(by_source), priority)
+    return [Detection(tag=undetected_source(by_source), confidence=0)] * len(texts)
+
+
+def undetected_source(by_source: Mapping[str, Route]) -> str:
+    """The language of a text where detection is off: the only one that is translated.
+
+    Args:
+        by_source: The routes of an "auto".
+
+    Raises:
+        RequestError: A 400: there are several.
+    """
     translated = [tag for tag, route in by_source.items() if route.hops]
     if len(translated) > 1:
         raise several_sources(translated)
-    return [Detection(tag=translated[0], confidence=0)] * len(texts)
+    return translated[0]
+
+
+def document_source(detection: LanguageDetection, chosen: ChosenRoute) -> str:
+    """The source of a document: a language, or "auto" where it will be detected.
+
+    Raises:
+        RequestError: A 400: detection is off, and there are several languages.
+    """
+    if chosen.by_source is None:
+        return chosen.route.source
+    return AUTO if detection.is_on else undetected_source(chosen.by_source)
 
 
 async def ranked_languages(

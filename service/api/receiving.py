@@ -24,7 +24,7 @@ from service.documents.room import Upload
 from service.errors import ClientGoneError, Problem, RequestError, body_timeout, invalid, too_long
 from service.front import Front
 from service.http.body import body_type
-from service.http.uploads import FORM_TYPE, MAX_FIELD_BYTES, Body, FormBody, PlainBody, body_pieces
+from service.http.uploads import FORM_TYPE, MAX_FRAME_BYTES, Body, FormBody, PlainBody, body_pieces
 
 _UPLOAD_SECONDS = 600.0
 _MAX_NAME = 200
@@ -149,7 +149,7 @@ class Receiving:
         if not (announced.isascii() and announced.isdecimal()):
             return limit
         num_bytes = int(announced.lstrip("0")[:_MAX_DIGITS] or "0")
-        if num_bytes > limit + 2 * MAX_FIELD_BYTES:
+        if num_bytes > limit + MAX_FRAME_BYTES:
             raise _too_large(num_bytes, limit)
         return min(num_bytes, limit)
 

@@ -1,6 +1,7 @@
 """Room for documents: how many jobs a caller may have, and how many bytes all of them.
 
-Owns these limits and their refusals. Pure; what there is at a moment is
+Owns these limits and their refusals. Of the bytes that others have not taken, each caller leaves a
+part, so that whoever sends much, or slowly, shuts nobody out. Pure; what there is at a moment is
 `service.documents.queue`.
 """
 
@@ -12,6 +13,8 @@ from service.documents.store import JobFiles
 from service.errors import RequestError, overloaded
 
 _RETRY_SECONDS = 60.0
+_LEFT_TO_OTHERS = 0.25
+"""Of the bytes that others have not taken; the first file of a caller may have them all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,8 +77,9 @@ def check_room(
     Raises:
         RequestError: A 429: there is no room.
     """
-    own = sum(job.owner.identity == identity for job in jobs)
-    own += sum(upload.identity == identity for upload in uploads)
+    sizes = [job.stored_bytes for job in jobs if job.owner.identity == identity]
+    sizes += [upload.num_bytes for upload in uploads if upload.identity == identity]
+    own, own_bytes = len(sizes), sum(sizes)
     kept = sum(job.stored_bytes for job in jobs)
     kept += sum(upload.num_bytes for upload in uploads) + num_bytes
     if own >= limits.max_jobs:
@@ -87,6 +91,11 @@ def check_room(
         raise _full(
             f"{kept} bytes of documents would be kept", value=kept, limit=limits.max_total_bytes
         )
+    not_others = limits.max_total_bytes - (kept - num_bytes - own_bytes)
+    share, own_bytes = not_others - int(not_others * _LEFT_TO_OTHERS), own_bytes + num_bytes
+    if own and own_bytes > share:
+        words = f"{own_bytes} bytes of documents would be kept for you"
+        raise _full(words, value=own_bytes, limit=share)
 
 
 def _full(words: str, *, value: int, limit: int) -> RequestError:

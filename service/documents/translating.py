@@ -91,11 +91,10 @@ class DocumentTranslator:
         route, by_source = self._find_routes(self._front.table, asked)
         if by_source is None:
             return DocumentRoute(route=route)
-        detection = self._front.detection
-        if not detection.is_on or not texts:
+        if not texts:
             return DocumentRoute(route=route)
         sample = _sample(texts)
-        (found,) = await detection.detect((sample,), tuple(by_source), "bulk")
+        (found,) = await self._front.detection.detect((sample,), tuple(by_source), "bulk")
         return DocumentRoute(route=by_source[found.tag], detected=found.tag)
 
     async def translate(
@@ -201,7 +200,7 @@ def _request(
         timeout_seconds=settings.max_timeout_seconds,
         priority="bulk",
         stopping=settings.stopping,
-        client=hash(owner.identity),
+        client=_caller(owner).number,
         cache_scope=owner.identity if owner.key_name else "",
         glossary=chosen.glossary,
     )

@@ -40,9 +40,13 @@ class Backlog:
         self._data = self._data[self._place :] + data if self else data
         self._place = 0
 
-    def take(self) -> bytes:
-        """The next piece; there must be bytes."""
-        end = self._find_end()
+    def take(self, num_of_body: int = 0) -> bytes:
+        """The next piece; there must be bytes.
+
+        Args:
+            num_of_body: So many of them are certainly of a body, in which no head can end.
+        """
+        end = self._find_end() if num_of_body == 0 else self._end_within(num_of_body)
         piece = self._data[self._place : end]
         self._place = end
         self._given = (self._given + piece[-2:])[-2:]
@@ -59,6 +63,9 @@ class Backlog:
         """Drop everything."""
         self._data = b""
         self._place = 0
+
+    def _end_within(self, num_bytes: int) -> int:
+        return self._place + min(num_bytes, _PIECE_BYTES, len(self))
 
     def _find_end(self) -> int:
         start = self._place

@@ -33,6 +33,18 @@ def problem_with(version: str, headers: Headers) -> Problem | None:
     return _host_problem(version, headers) or _framing_problem(version, headers)
 
 
+def content_length(headers: Headers) -> int:
+    """Bytes of the body that a head announces, which the parser has accepted; 0 where it does not.
+
+    A body in chunks has no announced length.
+
+    Args:
+        headers: Names in lower case.
+    """
+    names = dict(headers)
+    return 0 if b"transfer-encoding" in names else int(names.get(b"content-length", b"0"))
+
+
 def _host_problem(version: str, headers: Headers) -> Problem | None:
     hosts = [value for name, value in headers if name == b"host"]
     if len(hosts) > 1 or (not hosts and version == "1.1"):

@@ -1,9 +1,10 @@
 """Outermost middleware: request id, log line, metrics and the last resort for errors.
 
 Owns the request id, the log line, the request metrics, that every answer has the headers of
-`service.http.headers`, and the last resort: an unexpected exception is a plain 500, of which a line
-says why, and what the server's leaving cuts off is a 503. A pure ASGI middleware, so that `receive`
-stays the server's own and a disconnect is seen.
+`service.http.headers`, that a HEAD is a GET whose body the server leaves out, and the last resort:
+an unexpected exception is a plain 500, of which a line says why, and what the server's leaving
+cuts off is a 503. A pure ASGI middleware, so that `receive` stays the server's own and a
+disconnect is seen.
 """
 
 import asyncio
@@ -96,6 +97,7 @@ class Edge:
         context = RequestContext(request_id=self._request_id(scope), trace_id=trace_id_in(scope))
         attach_context(scope, context)
         is_last = self._is_last(scope["method"], scope["path"])
+        asked = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
         answer = _Answer(
             send,
             request_id=context.request_id,
@@ -103,7 +105,7 @@ class Edge:
         )
         self._metrics.request_started()
         try:
-            await self._answer(scope, receive, answer, context)
+            await self._answer(asked, receive, answer, context)
         finally:
             self._note_end(scope, context, answer.status, self._clock() - started)
 

@@ -88,6 +88,7 @@ class BoundedProtocol(EndingProtocol):
         self._num_headers = 0
         self._num_head_bytes = 0
         self._num_buffered_bytes = 0
+        self._num_of_body = 0
         self._waits_since = self.loop.time()
 
     def connection_made(  # type: ignore[override]  # uvicorn narrows it too
@@ -126,7 +127,7 @@ class BoundedProtocol(EndingProtocol):
     def on_message_begin(self) -> None:
         """A request line begins."""
         super().on_message_begin()
-        self._num_headers = self._num_head_bytes = 0
+        self._num_headers = self._num_head_bytes = self._num_of_body = 0
 
     def on_url(self, url: bytes) -> None:
         """A part of the request line."""
@@ -167,6 +168,7 @@ class BoundedProtocol(EndingProtocol):
         if self.pipeline:
             self.flow.resume_reading()  # uvicorn pauses; but a client that leaves is to be noticed
         self._awaits_head = False
+        self._num_of_body = heads.content_length(self.headers)
         self._num_buffered_bytes = 0
         self._head_timer.stop()
 
@@ -175,6 +177,7 @@ class BoundedProtocol(EndingProtocol):
         if self._passed_head is not None:  # a head ends its piece, so that nothing comes behind it
             raise ValueError("a body behind a head that is passed on")
         self._num_buffered_bytes = 0
+        self._num_of_body = max(0, self._num_of_body - len(body))  # 0 before, of a body in chunks
         super().on_body(body)
 
     def on_message_complete(self) -> None:
@@ -222,7 +225,7 @@ class BoundedProtocol(EndingProtocol):
         while self._backlog and not self._is_leaving and num_pieces < MAX_PIECES:
             if len(self.pipeline) >= MAX_QUEUED or self._passed_head is not None:
                 break
-            piece = self._backlog.take()
+            piece = self._backlog.take(self._num_of_body)
             num_pieces += 1
             self._num_buffered_bytes += len(piece)
             self._parse(piece)

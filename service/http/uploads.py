@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 FORM_TYPE = "multipart/form-data"
 MAX_FIELDS = 100
-MAX_FIELD_BYTES = 16 * 1024
-"""Of all fields together that are no files."""
-MAX_FRAME_BYTES = 64 * 1024
+MAX_FIELD_BYTES = 2**20
+"""Of all fields together that are no files: a glossary may be one of them."""
+MAX_FRAME_BYTES = MAX_FIELD_BYTES + 2**16
 """Of all of a form that is not its file: fields, boundaries, and what is around them."""
 PIECE_BYTES = 256 * 1024
 """What is worth a thread's time, to write or to read."""

@@ -40,6 +40,14 @@ def test_probes_say_yes(client: httpx.Client) -> None:
         assert (reply.status_code, reply.json()) == (200, {"status": "ok"})
 
 
+@pytest.mark.parametrize("path", ["/livez", "/readyz", "/languages", "/v1/languages", "/metrics"])
+def test_a_head_is_a_get_without_its_body(client: httpx.Client, path: str) -> None:
+    asked, head = client.get(path), client.head(path)
+    assert (head.status_code, head.content) == (asked.status_code, b"")
+    assert head.headers["content-type"] == asked.headers["content-type"]
+    assert client.head("/translate").headers["allow"] == "POST"
+
+
 def test_the_documentation_is_there(client: httpx.Client) -> None:
     assert "Dragoman" in client.get("/docs").text
     paths = client.get("/openapi.json").json()["paths"]

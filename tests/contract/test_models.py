@@ -53,6 +53,30 @@ def _refused(client: httpx.Client, **values: object) -> dict[str, Any]:
     return content
 
 
+GERMAN = "Guten Morgen, wie geht es Ihnen heute?"
+
+
+@pytest.mark.parametrize(
+    ("path", "values", "texts"),
+    [
+        ("/translate", {"source": "auto", "target": "zh", "format": "html"}, "q"),
+        ("/v1/translate", {"target": "zh", "format": "html"}, "texts"),
+        ("/v1/translate/stream", {"target": "zh", "format": "html"}, "texts"),
+        ("/v2/translate", {"target_lang": "ZH", "tag_handling": "xml"}, "text"),
+    ],
+)
+def test_a_page_without_a_text_takes_nothing_from_its_neighbours(
+    client: httpx.Client, path: str, values: dict[str, str], texts: str
+) -> None:
+    pages = ["<x/>", f"<p>{GERMAN}</p>"]
+    both, other = (
+        client.post(path, json={**values, texts: pages if is_first else pages[::-1]})
+        for is_first in (True, False)
+    )
+    assert both.status_code == other.status_code == 200, both.text
+    assert "german" in both.text or path in ("/translate", "/v2/translate")
+
+
 def test_who_is_preferred_translates_and_the_reply_says_who_did(client: httpx.Client) -> None:
     chosen = _ok(client, source="en", target="zh-Hans")
     assert chosen["models"] == ["both"]

@@ -283,6 +283,14 @@ def test_a_missing_field_is_named(client: httpx.Client) -> None:
     assert (reply.status_code, reply.json()["error"]) == (400, "target is missing")
 
 
+def test_a_field_of_an_entry_that_is_like_a_text_is_not_repeated(client: httpx.Client) -> None:
+    entry = {"source": "a", "target": "b", "a text " * 7: 1}
+    values = {"texts": "a", "source": "en", "target": "zh", "glossary": [entry]}
+    reply = client.post("/v1/translate", json=values)
+    assert reply.status_code == 400
+    assert reply.json()["error"] == "glossary[0].(a field of 49 characters) must be valid"
+
+
 def test_an_unknown_field_that_is_no_text_is_not_repeated(client: httpx.Client) -> None:
     body = rb'{"texts": "a", "target": "zh-Hans", "\ud800": 1}'
     reply = client.post("/v1/translate", content=body, headers={"content-type": "application/json"})

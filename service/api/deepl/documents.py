@@ -18,7 +18,7 @@ from service.api.admission import Admission
 from service.api.deepl.glossaries import found_terms
 from service.api.deepl.reply import DeepLError, answered
 from service.api.deepl.request import glossary_ids, parse_options
-from service.api.languages import AUTO
+from service.api.detecting import document_source
 from service.api.receiving import TRANSLATED_FILE, Receiving, kind_and_name, owner_of
 from service.documents.jobs import DocumentJob, JobOptions, Owner
 from service.errors import RequestError, invalid
@@ -96,7 +96,7 @@ class DeepLDocuments:
         return JobOptions(
             kind=kind,
             name=name,
-            source=AUTO if chosen.is_detected else chosen.route.source,
+            source=document_source(self.front.detection, chosen),
             target=chosen.route.target,
         )
 

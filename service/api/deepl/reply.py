@@ -13,7 +13,6 @@ from pydantic import BaseModel, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from model.errors import DragomanError
 from model.text.languages.tags import canonical_tag
 from service.api.deepl.languages import LanguageLists, code_name, source_code
 from service.api.deepl.request import ReplyOptions
@@ -120,7 +119,7 @@ def answered(handler: Handler) -> Handler:
         context = context_of(request)
         try:
             response = await handler(request)
-        except DragomanError as error:
+        except Exception as error:
             response = error_reply(note_problem(context, error))
         response.headers["x-trace-id"] = context.request_id
         return response

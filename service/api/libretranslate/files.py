@@ -15,7 +15,8 @@ from starlette.responses import Response
 
 from model.text.constraints.glossary import Glossary
 from service.access.access import DOCUMENTED
-from service.api.languages import AUTO, LIBRETRANSLATE_ALIASES, choose_route
+from service.api.detecting import document_source
+from service.api.languages import LIBRETRANSLATE_ALIASES, choose_route
 from service.api.libretranslate.request import KEY_NAME
 from service.api.receiving import TRANSLATED_FILE, Receiving, kind_and_name
 from service.documents.jobs import DocumentJob, JobOptions, Owner, no_such_document
@@ -68,7 +69,7 @@ class LibreTranslateFiles:
         return JobOptions(
             kind=kind,
             name=name,
-            source=AUTO if chosen.is_detected else chosen.route.source,
+            source=document_source(self.front.detection, chosen),
             target=chosen.route.target,
         )
 

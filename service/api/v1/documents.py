@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from model.text.constraints.glossary import Glossary
 from service.access.access import DOCUMENTED
+from service.api.detecting import document_source
 from service.api.languages import AUTO, NO_ALIASES, choose_route
 from service.api.receiving import TRANSLATED_FILE, Receiving, kind_and_name
 from service.api.v1.control import glossary_of_json
@@ -81,7 +82,7 @@ class V1Documents:
         return JobOptions(
             kind=kind,
             name=name,
-            source=AUTO if chosen.is_detected else chosen.route.source,
+            source=document_source(self.front.detection, chosen),
             target=chosen.route.target,
             model=model,
         )

@@ -60,7 +60,15 @@ def _place(location: Sequence[str | int]) -> str:
     first, *rest = location
     if first != "glossary":
         return str(first)
-    return str(first) + "".join(f"[{one}]" if isinstance(one, int) else f".{one}" for one in rest)
+    return str(first) + "".join(map(_part, rest))
+
+
+def _part(part: str | int) -> str:
+    """An entry, or a field of it; a name like a text is not repeated."""
+    if isinstance(part, int):
+        return f"[{part}]"
+    shown = scalar(part)
+    return f".{shown}" if isinstance(shown, str) else f".(a field of {shown} characters)"
 
 
 def _wrong_value(name: str, kind: str, detail: ErrorDetails) -> RequestError:

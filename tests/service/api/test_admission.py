@@ -40,6 +40,7 @@ class Third:
     key_name: str | None = None
     steps: list[str] = field(default_factory=list)
     by_source: Mapping[str, Route] | None = None
+    timeout_seconds: float = 1.0
 
     def parse(self, values: Mapping[str, object]) -> tuple[TranslationRequest, str]:
         self.steps.append("parse")
@@ -54,7 +55,7 @@ class Third:
             num_alternatives=0,
             max_length=None,
             with_alignment=False,
-            timeout_seconds=1.0,
+            timeout_seconds=self.timeout_seconds,
         )
         return job, "asked"
 
@@ -290,6 +291,28 @@ def test_what_is_not_in_memory_is_loaded_once_the_request_has_passed_its_checks(
     server.has_to_load = True
     _answer(server, Third(steps=server.steps))
     assert server.steps[-7:] == ["parse", "load", *TRANSLATED[1:]]
+
+
+class SlowToLoad(Parts):
+    """The same with a model that takes its time."""
+
+    def __init__(self, *, seconds: float) -> None:
+        super().__init__(body=TEXT, query={})
+        self.has_to_load = True
+        self._seconds = seconds
+
+    async def load(self, *_routes: Route) -> None:
+        await asyncio.sleep(self._seconds)
+
+
+def test_the_time_of_a_request_is_also_that_of_loading_its_model() -> None:
+    server = SlowToLoad(seconds=0.02)
+    _answer(server, Third(by_source={"en": ROUTE, "de": BACK}))
+    assert 0.02 <= server.job.spent_seconds < server.job.timeout_seconds
+    server = SlowToLoad(seconds=60.0)
+    with pytest.raises(RequestError) as caught:
+        _answer(server, Third(timeout_seconds=0.05))
+    assert (caught.value.problem.status, caught.value.problem.code) == (504, "deadline_exceeded")
 
 
 class Written(Parts):

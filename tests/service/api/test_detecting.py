@@ -5,7 +5,8 @@ import pytest
 
 from model.text.languages.detection import Detection
 from model.text.languages.tags import LanguagePair
-from service.api.detecting import detected_sources, ranked_languages
+from service.api.detecting import detected_sources, document_source, ranked_languages
+from service.api.languages import ChosenRoute
 from service.errors import RequestError
 from service.models.requests.detection import LanguageDetection
 from service.models.routes.routing import Hop, Route
@@ -45,6 +46,15 @@ def test_off_takes_the_only_language_there_is_and_refuses_to_choose() -> None:
         _sources(OFF, TWO)
     problem = caught.value.problem
     assert (problem.status, problem.value, problem.limit) == (400, "auto", "en, zh-Hans")
+
+
+def test_a_document_is_auto_only_where_its_language_will_be_detected() -> None:
+    named = ChosenRoute(route=_route("en"))
+    one, two = (ChosenRoute(route=_route("en"), by_source=each) for each in (ONE, TWO))
+    assert [document_source(ON, each) for each in (named, one, two)] == ["en", "auto", "auto"]
+    assert [document_source(OFF, each) for each in (named, one)] == ["en", "en"]
+    with pytest.raises(RequestError, match=r"source is auto, but 2 .* detection is off"):
+        document_source(OFF, two)
 
 
 def test_the_languages_of_several_texts_are_weighed_by_their_characters() -> None:

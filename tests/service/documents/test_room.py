@@ -35,13 +35,24 @@ def refusal(*, jobs: int = 0, uploads: int = 0, identity: str = "address:9", num
 
 def test_there_is_room_up_to_the_limits() -> None:
     check_room(LIMITS, [job("a")], [ARRIVING], identity="address:9", num_bytes=30)
-    check_room(LIMITS, [job("a")], [], identity="address:1", num_bytes=100)
+    check_room(LIMITS, [job("a")], [], identity="address:1", num_bytes=88)
+    check_room(LIMITS, [], [], identity="address:1", num_bytes=130)  # nobody else has any
 
 
 def test_a_caller_has_so_many_those_that_arrive_included() -> None:
     assert "2 documents are kept for you" in refusal(
         jobs=1, uploads=1, identity="address:1", num_bytes=1
     )
+
+
+def test_each_caller_leaves_a_quarter_of_what_the_others_have_not_taken() -> None:
+    assert "99 bytes of documents would be kept for you; the limit is 98" in refusal(
+        jobs=1, identity="address:1", num_bytes=89
+    )
+    theirs = Upload(job_id="v", files=JobFiles(Path("v")), identity="address:9", num_bytes=10)
+    check_room(LIMITS, [job("a")], [theirs], identity="address:9", num_bytes=80)
+    with pytest.raises(RequestError, match="91 bytes of documents would be kept for you"):
+        check_room(LIMITS, [job("a")], [theirs], identity="address:9", num_bytes=81)
 
 
 def test_all_callers_have_so_many_and_so_many_bytes() -> None:

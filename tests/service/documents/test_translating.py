@@ -180,8 +180,7 @@ def test_a_language_is_told_once_by_the_beginning_of_all_texts() -> None:
     assert chosen == DocumentRoute(route=ROUTE, detected="en")
     assert parts.samples == ["Hello \nthere\n" + "x" * 2_000]
     assert asyncio.run(parts.driver().choose_route(ASKED, texts)) == DocumentRoute(route=ROUTE)
-    parts.detection.is_on = False
-    assert asyncio.run(parts.driver().choose_route(asked, texts)) == DocumentRoute(route=ROUTE)
+    assert asyncio.run(parts.driver().choose_route(asked, [])) == DocumentRoute(route=ROUTE)
 
 
 def test_texts_that_are_in_the_target_language_stay() -> None:
