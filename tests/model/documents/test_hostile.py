@@ -88,6 +88,8 @@ def test_a_book_whose_pages_are_encrypted_is_named_so_and_fonts_may_be() -> None
         ("md", b"---\r\n" + b"\r\n" * 50_000),
         ("md", b"> " * 20_000 + b"a"),
         ("md", b"[a]: b\n" * 20_000),
+        ("md", b"a [a] $$a\\ ``a](a <a " * 10_000 + b"\n\n[a]: b\n"),
+        ("md", b"[" * 50_000 + b"a" + b"]" * 50_000 + b"\n\n[a]: b\n"),
         ("srt", b"1\n00:01.000 --> 00:02.000\n" + b"a b\n" * 20_000),
         ("html", b"<a " * 30_000),
         ("html", b"<!--" * 30_000),
