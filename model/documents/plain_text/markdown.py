@@ -4,7 +4,7 @@ Owns the way from the parser's blocks to texts. A paragraph over several lines i
 back as one line, because its sentences go across lines; tables are texts cell by cell. Links with
 addresses, emphasis and code inside a line are marks, which the text path finds and carries by
 itself; links to definitions are inline codes (`model.documents.plain_text.markdown_codes`). Code,
-HTML, definitions of links and the front matter are no text. Which blocks there are is
+HTML, display math, definitions of links and the front matter are no text. Which blocks there are is
 `model.documents.plain_text.markdown_blocks`.
 """
 
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 _FRONT_MATTER = re.compile(
-    r"---[ \t]*+\r?\n(?:[^\n]*+\n)*?(?:---|\.\.\.)[ \t]*+(?:\r?\n|\Z)"  # one way for every line
+    r"(?:---[ \t]*+\r?\n(?:[^\n]*+\n)*?(?:---|\.\.\.)"  # one way for every line
+    r"|\+\+\+[ \t]*+\r?\n(?:[^\n]*+\n)*?\+\+\+)[ \t]*+(?:\r?\n|\Z)"
 )
 _HARD_BREAK = re.compile(r"(?: {2,}|\\)\Z")
 _CELL = re.compile(r"(?:\\.|[^|\\])+")
@@ -104,7 +105,7 @@ def _with_lines(tokens: Iterable["Token"]) -> Iterator[tuple[int, int, "Token"]]
 def _paragraph(texts: _Texts, lines: list[str], content: str) -> Iterator[Piece]:
     """Prose with what stands before it in its lines: quotes, bullets, the signs of headings."""
     inner = content.split("\n")
-    places = [line.find(part.strip()) for line, part in zip(lines, inner, strict=False)]
+    places = [line.rfind(part.strip()) for line, part in zip(lines, inner, strict=False)]
     if len(inner) > len(lines) or -1 in places:
         yield from lines
         return

@@ -1,4 +1,4 @@
-"""Markdown: links of a translation keep their definitions."""
+"""Markdown: blocks of its dialects keep their lines, links keep their definitions."""
 
 from collections.abc import Iterator
 from random import Random
@@ -78,6 +78,39 @@ def test_links_of_a_translation_lead_where_those_of_the_source_did(seed: int) ->
     before = list(links_of(parser.parse(source)))
     assert list(links_of(parser.parse(document.rebuild(said).decode()))) == before
     assert before
+
+
+def test_front_matter_between_plus_signs_stays() -> None:
+    source = '+++\ntitle = "A page"\n\ndraft = false\n+++\n\ntext\n'
+    assert in_capitals(source) == source.replace("text", "TEXT")
+    assert texts_of("+++\nno end\n") == ["+++ no end"]
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("> [!NOTE]\n> Useful\n> text.\n", "> [!NOTE]\n> USEFUL TEXT.\n"),
+        ("> before\n> [!Tip]- A title\n> text\n", "> BEFORE\n> [!Tip]- A TITLE\n> TEXT\n"),
+        ("> [!note] note\n", "> [!note] NOTE\n"),
+        ("> [!NOTE]\ntext\n", "> [!NOTE]\nTEXT\n"),
+        ("[!a](b) c\n[!a]: d\n", "[!A](B) C [!A]: D\n"),
+        ("[^1]: One\n[^b]: word\n", "[^1]: ONE\n[^b]: WORD\n"),
+        ("text\n[^b]: one\n    more\n", "TEXT\n[^b]: ONE MORE\n"),
+        ("> text\n[^b]:\n  one\n", "> TEXT\n[^b]:\n  ONE\n"),
+        (":::warning A b\nDo not.\n:::\nmore\n", ":::warning A b\nDO NOT.\n:::\nMORE\n"),
+        ("- one\n  ::: tip\n  two\n  :::\n", "- ONE\n  ::: tip\n  TWO\n  :::\n"),
+        ("one\n$$\n\\a = b\n- c\n===\n$$\ntwo\n", "ONE\n$$\n\\a = b\n- c\n===\n$$\nTWO\n"),
+        ("> $$ a\n> + b $$ (eq:1)\n> c\n", "> $$ a\n> + b $$ (eq:1)\n> C\n"),
+        ("$$ a = b $$\n$$c$$ {#d}\n", "$$ a = b $$\n$$c$$ {#d}\n"),
+        ("- is $$v = \\text{d}$$ here\n", "- IS $$v = \\text{d}$$ HERE\n"),
+        ("is $$\na = b\n$$ here\n\nb\n$$\n", "IS $$ a = b $$ HERE\n\nB $$\n"),
+        ("$$\n\na\n\n$$ b $$ c\n$$$ d\n", "$$\n\nA\n\n$$ B $$ C $$$ D\n"),
+        ("Term\n: one\n  more\n: two\n", "TERM\n: ONE MORE\n: TWO\n"),
+        ("Term\n\n: one\n\nat 10\n:30 and :a:\n", "TERM\n\n: ONE\n\nAT 10 :30 AND :A:\n"),
+    ],
+)
+def test_blocks_of_dialects_keep_their_lines(source: str, expected: str) -> None:
+    assert in_capitals(source) == expected
 
 
 @pytest.mark.parametrize(
