@@ -19,7 +19,20 @@ from model.errors import DocumentError
 _TIME = r"(?:\d{1,3}:)?\d{1,3}:\d{1,2}(?:[,.:]\d{1,9})?"
 _TIMING = re.compile(rf"[ \t]*{_TIME}[ \t]*-[- ]?>[ \t]*{_TIME}")
 _NUMBER = re.compile(r"-?\d{1,9}")
-_BREAK = re.compile(r"(?<=[^<\s])\s+(?![^<>]{0,200}>)|(?<=[，、。！？])(?=\S)")
+_WHOLE = r"<[^<>\r\n]{0,200}>|\{[^{}\r\n]{0,200}\}|&#?[A-Za-z0-9]{1,32};"
+"""Tags, settings and references, into which nothing goes."""
+_WIDE = (
+    "[\u3005-\u3007\u3041-\u3096\u309d\u309e\u30a1-\u30ff\u3400-\u9fff\uf900-\ufaff"
+    "\U00020000-\U0003ffff]"
+)
+"""Letters of Chinese and Japanese, which have no spaces between words."""
+_NEVER_FIRST = "[\u3005ぁぃぅぇぉっゃゅょゎァィゥェォッャュョヮ・ーヽヾゝゞ]"
+_SIGNS, _CLOSERS = "，、。！？", "」』”’）》】"
+_CUT = re.compile(
+    rf"{_WHOLE}|(?P<clear>(?<=\S)\s+|(?<=[{_SIGNS}])[{_CLOSERS}]*+(?![{_SIGNS}…：；]|\s|\Z))"
+    rf"|(?P<narrow>(?<={_WIDE})(?={_WIDE})(?!{_NEVER_FIRST}))"
+)
+"""Where a line may end: at a space or behind a sign, and if there is none, between two letters."""
 _SPEAKER = re.compile(r"\s*[-–—]")
 _MAX_LINES = 8
 """Of a cue that is one text; one of more lines is no subtitle, and a text a line."""
@@ -111,12 +124,14 @@ def _in_lines(num_lines: int, line_break: str) -> Callable[[str], str]:
 
 
 def _cut(text: str, num_lines: int) -> int:
-    """Where the first of so many lines ends: at the space nearest to its share.
+    """Where the first of so many lines ends: at the place nearest to its share.
 
-    Text without spaces, as in Chinese, is cut behind a sign or at its share.
+    Text without such a place, as one long word is, is not cut.
     """
     share = len(text) // num_lines
-    spaces = [match.end() for match in _BREAK.finditer(text)]
-    if spaces:
-        return min(spaces, key=lambda place: abs(place - share))
-    return len(text) if text.isascii() else share
+    found = list(_CUT.finditer(text))
+    for name in ("clear", "narrow"):
+        places = [match.end() for match in found if match.lastgroup == name]
+        if places:
+            return min(places, key=lambda place: abs(place - share))
+    return len(text)

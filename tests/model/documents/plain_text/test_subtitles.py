@@ -107,3 +107,29 @@ def test_cues_of_webvtt_are_what_webvtt_py_reads(seed: int) -> None:
         (cue.identifier, cue.start, cue.end, cue.settings) for cue in before
     ]
     assert document.rebuild(document.texts).decode() == source
+
+
+@pytest.mark.parametrize(
+    ("translation", "written"),
+    [
+        ("Überraschung!", "Überraschung!"),
+        ('<font color="#ffff00">你好</font>', '<font color="#ffff00">你\n好</font>'),
+        ("<v Ann B>Überraschung</v>", "<v Ann B>Überraschung</v>"),
+        ("{\\an8}朋友好", "{\\an8}朋\n友好"),
+        (r"{\pos(1, 2)}Überraschung", r"{\pos(1, 2)}Überraschung"),
+        ("现在要1234567美元", "现在\n要1234567美元"),
+        ("请看https://example.org/é?a=b在这里", "请看https://example.org/é?a=b在\n这里"),
+        ("你&amp;我好的", "你&amp;我\n好的"),
+        ("👩\u200d👩\u200d👧\u200d👦👍🏽", "👩\u200d👩\u200d👧\u200d👦👍🏽"),
+        ("他说：“走吧！”我走了。", "他说：“走吧！”\n我走了。"),
+        ("カレーライス", "カレー\nライス"),
+        ("안녕하세요", "안녕하세요"),
+        ("现在好，我们走吧", "现在好，\n我们走吧"),
+    ],
+)
+def test_a_cue_is_never_cut_inside_of_a_word_a_tag_or_a_number(
+    translation: str, written: str
+) -> None:
+    cue = "WEBVTT\n\n00:01.000 --> 00:02.000\n{}\n"
+    document = open_document(cue.format("one\ntwo").encode(), "vtt")
+    assert document.rebuild([translation]).decode() == cue.format(written)
