@@ -2,7 +2,8 @@
 
 Owns what is refused of an archive: too many or too large members by what its directory declares
 (no more is ever unpacked), encryption, names that come twice, damage. Members that are not replaced
-are copied. What is in a member is for the formats to say.
+are copied. Names in UTF-8 are read as such whether or not the archive says so, and are written with
+its saying so. What is in a member is for the formats to say.
 """
 
 import copy
@@ -20,6 +21,7 @@ from model.errors import DocumentError, shown
 
 _COMPOUND_FILE = bytes.fromhex("d0cf11e0a1b11ae1")
 _IS_ENCRYPTED = 0x1
+_IS_UTF8 = 0x800
 _DAMAGES = (
     BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, ValueError,
     RuntimeError,  # a compression that Python does not know
@@ -58,6 +60,8 @@ class Archive:
             )
         if any(member.flag_bits & _IS_ENCRYPTED for member in members):
             raise DocumentError(kind, "is encrypted")
+        for member in members:
+            member.filename = _name(member)
         self._members = {member.filename: member for member in members}
         if len(self._members) < len(members):
             raise DocumentError(kind, "has two members of one name")
@@ -103,6 +107,16 @@ class Archive:
             raise DocumentError(
                 self._kind, f"has a damaged member {shown(member.filename)}: {error}"
             ) from error
+
+
+def _name(member: ZipInfo) -> str:
+    """The name of a member; macOS and others write UTF-8 and do not say so."""
+    if member.flag_bits & _IS_UTF8:
+        return member.filename
+    try:
+        return member.filename.encode("cp437").decode()
+    except UnicodeError:
+        return member.filename
 
 
 def archived_document(

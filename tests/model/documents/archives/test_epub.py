@@ -12,8 +12,9 @@ from xml.sax.saxutils import escape
 import pytest
 from lxml import etree
 
+from model.documents.formats import open_document
 from support.library_texts import NUM_DOCUMENTS, check, line
-from support.made_documents import epub
+from support.made_documents import archive, epub, members_of
 
 PAGE = (
     '<?xml version="1.0" encoding="utf-8"?>\n<!DOCTYPE html>\n'
@@ -50,3 +51,35 @@ def page_texts(data: bytes) -> Iterator[str]:
 @pytest.mark.parametrize("seed", range(NUM_DOCUMENTS))
 def test_pages_are_what_lxml_reads(seed: int) -> None:
     assert check(epub(page(Random(seed))), "epub", page_texts, is_folded=True) > 60
+
+
+def without_flag_of_utf8(data: bytes) -> bytes:
+    """An archive whose names are in UTF-8, and that does not say so."""
+    made = bytearray(data)
+    for signature, place in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        start = made.find(signature)
+        while start >= 0:
+            made[start + place + 1] &= ~0x08
+            start = made.find(signature, start + 4)
+    return bytes(made)
+
+
+@pytest.mark.parametrize("name", ["Kapitäl.xhtml", "第一章.xhtml", "plain.xhtml"])
+def test_names_in_utf_8_are_found_without_the_flag_that_says_so(name: str) -> None:
+    members = members_of(epub("<html><p>One.</p></html>"))
+    members[f"o/{name}"] = members.pop("o/p 1.xhtml")
+    members["o/b.opf"] = members["o/b.opf"].replace("p%201.xhtml", name)
+    members["o/Größe.png"] = "x"
+    data = without_flag_of_utf8(archive(members))
+    document = open_document(data, "epub")
+    assert "One." in document.texts
+    rebuilt = members_of(document.rebuild([text.upper() for text in document.texts]))
+    assert list(rebuilt) == list(members)
+    assert rebuilt[f"o/{name}"] == "<html><p>ONE.</p></html>"
+
+
+def test_names_in_an_old_encoding_stay_what_they_are() -> None:
+    members = members_of(epub("<html><p>One.</p></html>"))
+    data = archive({**members, "o/Xe.png": "x"}).replace(b"o/Xe.png", b"o/\x84e.png")
+    document = open_document(data, "epub")
+    assert "o/äe.png" in members_of(document.rebuild(document.texts))
