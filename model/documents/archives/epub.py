@@ -92,8 +92,11 @@ def _roles(events: list[Event]) -> Iterator[Role]:
 def _page_event(event: Event) -> PageEvent:
     """An event of XML as one of a page.
 
-    An element that closes itself is what it is in XML: it has no content.
+    An element that closes itself is what it is in XML: it has no content. A reference that nothing
+    here knows is kept as a comment is.
     """
+    if event.kind == "reference":
+        return PageEvent(kind="comment", raw=event.raw)
     name = event.local_name.lower()
     attributes = tuple((key.lower(), value) for key, value in event.attributes.items())
     is_empty = event.kind == "start" and event.raw.endswith("/>")

@@ -76,7 +76,7 @@ def _segment(builder: TemplateBuilder, events: Sequence[Event], *, keeps_space: 
     """A segment, with a target if it has none with text."""
     source, target = _element(events, "source"), _element(events, "target")
     is_translated = target is not None and any(
-        event.text.strip() for event in events[slice(*target)]
+        event.text.strip() or event.kind == "reference" for event in events[slice(*target)]
     )
     if source is None or is_translated:
         builder.pieces.extend(event.raw for event in events)

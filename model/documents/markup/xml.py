@@ -88,7 +88,7 @@ def _elements_with_text(events: Sequence[Event]) -> list[bool]:
             has_text.append(False)
         elif event.kind == "end":
             opened.pop()
-        elif event.kind == "text" and event.text.strip() and opened:
+        elif (event.text.strip() or event.kind == "reference") and opened:
             has_text[opened[-1]] = True
     return has_text
 
@@ -156,6 +156,8 @@ class _Reader:
             case "text" if self._num_prose:
                 token = Token(kind="text", pieces=(event.raw,), text=event.text)
                 self._assembler.add(token, is_folded=self._is_folded)
+            case "reference" if self._num_prose:
+                self._assembler.add(Token(kind="word", pieces=(event.raw,)))
             case "start" | "end" if role == "inline":
                 self._inline(event)
             case "start" if role == "aside":

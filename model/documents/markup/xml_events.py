@@ -5,9 +5,9 @@ is for the formats to say. Declared entities are refused, as are elements nested
 nothing grows while it is read; nothing outside the file is ever asked for.
 """
 
-import html
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from html.entities import html5
 from itertools import pairwise
 from typing import Literal
 from xml.parsers.expat import ErrorString, ExpatError, ParserCreate
@@ -15,7 +15,7 @@ from xml.parsers.expat import ErrorString, ExpatError, ParserCreate
 from model.documents.notation.limits import DocumentLimits, check_events
 from model.errors import DocumentError
 
-EventKind = Literal["start", "end", "text", "comment", "other"]
+EventKind = Literal["start", "end", "text", "reference", "comment", "other"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +23,8 @@ class Event:
     """A stretch of a file.
 
     Attributes:
-        kind: What it is. A tag that closes itself is a start and an end without characters.
+        kind: What it is. A tag that closes itself is a start and an end without characters. A
+            reference is one to what a foreign declaration gives, and nobody here knows.
         raw: Its characters.
         name: Of a tag, with the prefix that it is written with.
         attributes: Of a start tag, by name as written.
@@ -68,7 +69,8 @@ def _placed(data: bytes, found: list[tuple[int, Event]]) -> Iterator[Event]:
             continue
         if event.kind == "other" and raw.startswith("&"):
             # A name that a foreign declaration gives, as XHTML's have &nbsp;
-            yield Event(kind="text", raw=raw, text=html.unescape(raw))
+            meant = html5.get(raw[1:])
+            yield Event(kind="text" if meant else "reference", raw=raw, text=meant or "")
             continue
         yield Event(
             kind=event.kind,

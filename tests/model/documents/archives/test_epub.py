@@ -83,3 +83,10 @@ def test_names_in_an_old_encoding_stay_what_they_are() -> None:
     data = archive({**members, "o/Xe.png": "x"}).replace(b"o/Xe.png", b"o/\x84e.png")
     document = open_document(data, "epub")
     assert "o/äe.png" in members_of(document.rebuild(document.texts))
+
+
+def test_a_reference_that_no_page_of_html_has_is_kept() -> None:
+    page = '<!DOCTYPE html SYSTEM "x.dtd"><html><p>One&nbsp;&notice; two.</p></html>'
+    document = open_document(epub(page), "epub")
+    rebuilt = members_of(document.rebuild([text.upper() for text in document.texts]))
+    assert rebuilt["o/p 1.xhtml"] == page.replace("One", "ONE").replace("two", "TWO")

@@ -52,6 +52,17 @@ def test_references_are_written_as_they_were() -> None:
     assert in_capitals("<r>a &#8217; &quot;b&quot;</r>") == "<r>A &#8217; &quot;B&quot;</r>"
 
 
+def test_references_to_foreign_declarations_are_kept_as_they_are() -> None:
+    head = '<!DOCTYPE book PUBLIC "-//x" "x.dtd"><book><para>'
+    source = f"{head}Install &product; now&hellip; see &notify-guide; and &copyrightholder;.</para>"
+    source += "<para>&product; <b>two</b></para><para>&product;</para></book>"
+    assert plain_texts(source) == ["Install  now… see  and .", " two"]
+    assert in_capitals(source) == (
+        f"{head}INSTALL &product; NOW&hellip; SEE &notify-guide; AND &copyrightholder;.</para>"
+        "<para>&product; <b>TWO</b></para><para>&product;</para></book>"
+    )
+
+
 def test_events_are_the_whole_file() -> None:
     text = (
         "<?xml version='1.0'?>\n<!DOCTYPE r SYSTEM 'x'>\n<!-- c --><r a='1'>é &amp; <b/>x"
@@ -112,6 +123,14 @@ def test_units_without_a_translation_get_one() -> None:
     ).replace('<target state="new"/>', '<target state="new">TWO</target>')
     expected = expected.replace("<source>12</source>", "<source>12</source><target>12</target>")
     assert rebuilt == expected
+
+
+def test_a_target_that_is_a_reference_is_a_translation() -> None:
+    unit = "<trans-unit><source>&a;</source><target>&b;</target></trans-unit>"
+    assert (
+        open_document(f"<!DOCTYPE xliff SYSTEM 'x'><xliff>{unit}</xliff>".encode(), "xliff").texts
+        == ()
+    )
 
 
 def test_segments_of_version_two_too() -> None:
