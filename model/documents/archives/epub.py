@@ -14,6 +14,7 @@ from model.documents.markup.html_elements import BLOCK_ELEMENTS, VOID_ELEMENTS
 from model.documents.markup.html_events import Event as PageEvent
 from model.documents.markup.xml import Role, read_xml
 from model.documents.markup.xml_events import Event, xml_events
+from model.documents.notation.assembly import xml_unescape
 from model.documents.notation.document import Document, DocumentOptions
 from model.documents.notation.limits import DocumentLimits
 from model.documents.notation.template import Template, TemplateBuilder
@@ -43,7 +44,7 @@ def open_epub(data: bytes, options: DocumentOptions, limits: DocumentLimits) -> 
         events = xml_events(text, "epub", limits)
         if kinds.get(name) == _PAGE:
             page = (_page_event(event) for event in events if event.raw)
-            return read_page(page, "epub", options, limits)
+            return read_page(page, "epub", options, limits, unescape=xml_unescape)
         found = list(events)
         builder = TemplateBuilder(kind="epub", limits=limits)
         read_xml(found, _roles(found), builder, is_prose=False)
@@ -102,4 +103,6 @@ def _page_event(event: Event) -> PageEvent:
     is_empty = event.kind == "start" and event.raw.endswith("/>")
     if is_empty and name not in VOID_ELEMENTS:
         return PageEvent(kind="other" if name in BLOCK_ELEMENTS else "comment", raw=event.raw)
-    return PageEvent(kind=event.kind, raw=event.raw, name=name, attributes=attributes)
+    return PageEvent(
+        kind=event.kind, raw=event.raw, name=name, attributes=attributes, text=event.text
+    )

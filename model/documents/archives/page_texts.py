@@ -4,12 +4,11 @@ Owns those codes: of the three parts of a line, of formatting, of what is filled
 characters and repairs a file that has more, so a translation is cut before it makes a line longer.
 """
 
-import html
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from model.documents.notation.assembly import Assembler, Token, TokenKind
+from model.documents.notation.assembly import Assembler, Token, TokenKind, xml_unescape
 from model.documents.notation.template import TemplateBuilder
 from model.text.marks.inline_codes import ANY_CODE, without_codes
 
@@ -31,7 +30,7 @@ _KINDS: dict[str, TokenKind] = {"part": "border", "filled": "word", "format": "l
 
 def add_page_text(raw: str, builder: TemplateBuilder) -> None:
     """Put a line, as it is written in XML, into a template."""
-    length = len(html.unescape(raw))
+    length = len(xml_unescape(raw))
     if _OTHERWISE.search(raw) or length > _MOST:
         builder.pieces.append(raw)
         return
@@ -71,7 +70,7 @@ def _tokens(raw: str) -> Iterator[Token]:
     for found in _STRETCH.finditer(raw):
         name = found.lastgroup or ""
         if name in ("and", "said"):
-            text = "&" if name == "and" else html.unescape(found[0])
+            text = "&" if name == "and" else xml_unescape(found[0])
             yield Token(kind="text", pieces=(found[0],), text=text)
         else:
             yield Token(kind=_KINDS.get(name, "border"), pieces=(found[0],))

@@ -66,11 +66,16 @@ def html_template(
 
 
 def read_page(
-    events: Iterable[Event], kind: str, options: DocumentOptions, limits: DocumentLimits
+    events: Iterable[Event],
+    kind: str,
+    options: DocumentOptions,
+    limits: DocumentLimits,
+    *,
+    unescape: Escape = html.unescape,
 ) -> Template:
-    """A page as a template, whatever found its events."""
+    """A page as a template, whatever found its events, and whatever its references mean."""
     builder = TemplateBuilder(kind=kind, limits=limits)
-    reader = _PageReader(builder, options)
+    reader = _PageReader(builder, options, unescape)
     for event in events:
         reader.read(event)
     reader.close()
@@ -105,9 +110,11 @@ class _Untouched:
 
 
 class _PageReader:
-    def __init__(self, builder: TemplateBuilder, options: DocumentOptions) -> None:
+    def __init__(
+        self, builder: TemplateBuilder, options: DocumentOptions, unescape: Escape
+    ) -> None:
         self._builder = builder
-        self._assembler = Assembler(builder)
+        self._assembler = Assembler(builder, unescape=unescape)
         self._ignored = _lowered(options.ignored_elements)
         inline = _lowered(options.inline_elements)
         self._blocks = (BLOCK_ELEMENTS | _lowered(options.splitting_elements)) - inline
@@ -124,7 +131,7 @@ class _PageReader:
             return
         match event.kind:
             case "text":
-                token = Token(kind="text", pieces=(event.raw,), text=html.unescape(event.raw))
+                token = Token(kind="text", pieces=(event.raw,), text=event.text)
                 self._assembler.add(token, is_folded=self._num_kept_space == 0)
             case "comment":
                 self._assembler.add(Token(kind="lone", pieces=(event.raw,)))
@@ -230,6 +237,6 @@ def _is_readable(element: str, name: str, attributes: dict[str, str | None]) -> 
 
 def _attribute_escape(raw: str, *, quote: str) -> Escape:
     if quote in "\"'":
-        return reference_escape(raw, always=quote)
-    escape = reference_escape(raw, always='"')
+        return reference_escape(raw, always=quote, unescape=html.unescape)
+    escape = reference_escape(raw, always='"', unescape=html.unescape)
     return lambda text: f'"{escape(text)}"'

@@ -9,6 +9,7 @@ known form) stays as it is. The parser is fed once and not asked to make sense o
 waits for, so its time is linear in the page.
 """
 
+import html
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -37,12 +38,14 @@ class Event:
         raw: Its characters.
         name: Of a tag, in lower case.
         attributes: Of a start tag: names in lower case, values without references.
+        text: The characters that it means, if it is text.
     """
 
     kind: EventKind
     raw: str
     name: str = ""
     attributes: tuple[tuple[str, str | None], ...] = ()
+    text: str = ""
 
 
 def page_events(markup: str, limits: DocumentLimits | None = None) -> Iterator[Event]:
@@ -64,7 +67,8 @@ def page_events(markup: str, limits: DocumentLimits | None = None) -> Iterator[E
         kind = event.kind
         if kind == "text" and _MARKUP.search(raw):
             kind = "other"
-        yield Event(kind=kind, raw=raw, name=event.name, attributes=event.attributes)
+        text = html.unescape(raw) if kind == "text" else ""
+        yield Event(kind=kind, raw=raw, name=event.name, attributes=event.attributes, text=text)
 
 
 def _rest(parser: "_Places") -> Event:

@@ -7,10 +7,10 @@ within a text may change places with their neighbours (`model.text.marks.placing
 text do not match, all of them keep their order.
 """
 
-import html
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from html.entities import html5
 from typing import Literal
 
 from model.documents.notation.template import CodeTable, Escape, Piece, TemplateBuilder
@@ -30,6 +30,7 @@ _NOWHERE: dict[int, str | None] = dict.fromkeys(
     [*range(9), 0x0B, 0x0C, *range(0x0E, 0x20), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF]
 )
 """Characters that XML has no notation for."""
+_MOST = 0x10FFFF
 _TAG_NAME = re.compile(r"</?([^\s/>]+)")
 _MAX_TOKENS = 8_000
 """Of one text, far below the number of codes."""
@@ -60,11 +61,15 @@ class Assembler:
     Args:
         builder: Where texts are put.
         coded: A format's own notation of text, before it is written beside markup.
+        unescape: What its references mean; if nothing is said, what they mean in XML.
     """
 
-    def __init__(self, builder: TemplateBuilder, *, coded: Escape = str) -> None:
+    def __init__(
+        self, builder: TemplateBuilder, *, coded: Escape = str, unescape: Escape | None = None
+    ) -> None:
         self._builder = builder
         self._coded = coded
+        self._unescape = unescape or xml_unescape
         self._run: list[Token] = []
 
     def add(self, token: Token, *, is_folded: bool = True) -> None:
@@ -117,7 +122,7 @@ class Assembler:
             for piece in token.pieces
             if isinstance(piece, str)
         )
-        escape = reference_escape(raw)
+        escape = reference_escape(raw, unescape=self._unescape)
         text = "".join(parts)
         if text in self._builder.kept:
             self._builder.pieces.extend(_pieces(run))
@@ -129,18 +134,36 @@ class Assembler:
         self._builder.pieces.append(slot)
 
 
-def reference_escape(raw: str, *, always: str = "") -> Escape:
+def xml_unescape(text: str) -> str:
+    """What text means whose references are XML's: a number is that character.
+
+    HTML reads some numbers otherwise (`html.unescape`). Names are HTML's; others stay.
+    """
+    return _REFERENCE.sub(lambda found: _character(found[0]), text)
+
+
+def _character(reference: str) -> str:
+    said = reference[1:]
+    if not said.startswith("#"):
+        return html5.get(said, reference)
+    is_hexadecimal = said[1] in "xX"
+    number = int(said[2:-1], 16) if is_hexadecimal else int(said[1:-1])
+    return chr(number) if number <= _MOST else reference
+
+
+def reference_escape(raw: str, *, always: str = "", unescape: Escape = xml_unescape) -> Escape:
     """How text is written beside markup: with the references that its source was written with.
 
     Args:
         raw: Notation of the source; what it writes as `&nbsp;` or `&#8217;`, a translation does. A
             section of XML, which has no references, is written anew.
         always: Further characters that cannot stand for themselves.
+        unescape: What a reference means.
     """
     table = {**_ALWAYS, **{ord(character): f"&#{ord(character)};" for character in always}}
     references = () if "<![CDATA[" in raw else _REFERENCE.findall(raw)
     for reference in references:
-        meant = html.unescape(reference)
+        meant = unescape(reference)
         is_plain = meant.isascii() and (meant.isalnum() or meant in " \t\n\f")
         if len(meant) == 1 and not is_plain:
             table[ord(meant)] = reference

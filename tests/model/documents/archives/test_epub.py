@@ -90,3 +90,11 @@ def test_a_reference_that_no_page_of_html_has_is_kept() -> None:
     document = open_document(epub(page), "epub")
     rebuilt = members_of(document.rebuild([text.upper() for text in document.texts]))
     assert rebuilt["o/p 1.xhtml"] == page.replace("One", "ONE").replace("two", "TWO")
+
+
+def test_sections_and_numbers_of_pages_are_read_as_xml() -> None:
+    page = "<html><p>It&#146;s <![CDATA[a < b]]></p></html>"
+    document = open_document(epub(page), "epub")
+    assert "It\x92s a < b" in document.texts
+    rebuilt = members_of(document.rebuild([f"’ {text}" for text in document.texts]))
+    assert rebuilt["o/p 1.xhtml"] == "<html><p>’ It\x92s a &lt; b</p></html>"

@@ -52,6 +52,17 @@ def test_references_are_written_as_they_were() -> None:
     assert in_capitals("<r>a &#8217; &quot;b&quot;</r>") == "<r>A &#8217; &quot;B&quot;</r>"
 
 
+def test_a_number_is_that_character_in_xml_and_not_what_it_is_in_html() -> None:
+    data = b"<a>It&#146;s x&#x80;</a>"
+    document = open_document(data, "xml")
+    assert document.texts == ("It\x92s x\x80",)
+    assert document.rebuild(["’€"]).decode() == "<a>’€</a>"
+    assert document.rebuild(["IT\x92S X\x80"]) == b"<a>IT&#146;S X&#x80;</a>"
+    page = open_document(b"<p>It&#146;s x&#x80;</p>", "html")
+    assert page.texts == ("It’s x€",)
+    assert page.rebuild(["’A€"]) == b"<p>&#146;A&#x80;</p>"
+
+
 def test_references_to_foreign_declarations_are_kept_as_they_are() -> None:
     head = '<!DOCTYPE book PUBLIC "-//x" "x.dtd"><book><para>'
     source = f"{head}Install &product; now&hellip; see &notify-guide; and &copyrightholder;.</para>"
