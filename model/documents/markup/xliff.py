@@ -1,7 +1,8 @@
 """XLIFF 1.2 and 2.x: units without a translation get one, made of their source; others stay.
 
 Owns where sources and targets are. Codes of the source are copied to the target, with their ids,
-in their order. Units and spans that are not to be translated stay, as do proposals of others.
+in their order; of a source that a tool has divided, so are its segments, each of which is a text.
+Units and spans that are not to be translated stay, as do proposals of others.
 """
 
 from collections.abc import Iterator, Sequence
@@ -81,15 +82,18 @@ def _segment(builder: TemplateBuilder, events: Sequence[Event], *, keeps_space: 
     if source is None or is_translated:
         builder.pieces.extend(event.raw for event in events)
         return
-    start, stop = source
+    prefix = events[source[0]].name.removesuffix("source")
+    divided = _element(events, "seg-source")
+    is_divided = divided is not None and any(map(_is_segment, events[slice(*divided)]))
+    start, stop = divided if divided is not None and is_divided else source
     content = events[start + 1 : stop - 1]
-    prefix = events[start].name.removesuffix("source")
-    divided = _element(events, "seg-source") or source
-    before, after = target if target is not None else (divided[1], divided[1])
+    behind = (divided or source)[1]
+    before, after = target if target is not None else (behind, behind)
     tag = events[before].raw if target is not None else f"<{prefix}target>"
     builder.pieces.extend(event.raw for event in events[:before])
     builder.pieces.append(tag.removesuffix("/>") + ">" if tag.endswith("/>") else tag)
-    read_xml(content, _roles(content), builder, is_folded=not keeps_space)
+    roles = _roles(content, is_divided=is_divided)
+    read_xml(content, roles, builder, is_prose=not is_divided, is_folded=not keeps_space)
     builder.pieces.append(f"</{prefix}target>")
     builder.pieces.extend(event.raw for event in events[after:])
 
@@ -108,11 +112,27 @@ def _element(events: Sequence[Event], name: str) -> tuple[int, int] | None:
     return None
 
 
-def _roles(events: Sequence[Event]) -> Iterator[Role]:
+def _is_segment(event: Event) -> bool:
+    """Whether a part of a source begins that a tool has divided (1.2)."""
+    return event.local_name == "mrk" and event.attributes.get("mtype") == "seg"
+
+
+def _roles(events: Sequence[Event], *, is_divided: bool) -> Iterator[Role]:
+    """Of a source that is divided, text is in its segments, and they are no part of each other."""
+    is_inside = [not is_divided]
     for event in events:
-        if event.kind != "start":
-            continue
-        said = event.attributes
-        is_kept = said.get("translate") == "no" or said.get("mtype") == _PROTECTED
-        is_word = is_kept or event.local_name == "ph"
-        yield "word" if is_word else "lone" if event.local_name in _NATIVE else "inline"
+        if event.kind == "end":
+            is_inside.pop()
+        elif event.kind == "start":
+            role = _role(event, is_inside=is_inside[-1])
+            is_inside.append(is_inside[-1] or role == "prose")
+            yield role
+
+
+def _role(event: Event, *, is_inside: bool) -> Role:
+    said = event.attributes
+    if said.get("translate") == "no" or said.get("mtype") == _PROTECTED or event.local_name == "ph":
+        return "word"
+    if event.local_name in _NATIVE:
+        return "lone"
+    return "inline" if is_inside else "prose" if _is_segment(event) else "border"

@@ -136,6 +136,30 @@ def test_units_without_a_translation_get_one() -> None:
     assert rebuilt == expected
 
 
+@pytest.mark.parametrize("target", ["", "<target state='new'>{0} {1}</target>", "<target/>"])
+def test_segments_of_a_source_that_is_divided_are_texts_and_stay(target: str) -> None:
+    empty = ["<mrk mtype='seg' mid='1'/>", "<mrk mtype='seg' mid='2'></mrk>"]
+    divided = (
+        "<g id='1'><mrk mtype='seg' mid='1'>One <g id='2'>big</g>.</mrk> <x id='3'/> "
+        "<mrk mtype='seg' mid='2'>Two.</mrk></g>"
+    )
+    said = f"<source><g id='1'>One.</g></source><seg-source>{divided}</seg-source>"
+    source = f"<xliff><trans-unit>{said + target.format(*empty)}</trans-unit></xliff>"
+    document = open_document(source.encode(), "xliff")
+    assert [without_codes(text) for text in document.texts] == ["One big.", "Two."]
+    rebuilt = document.rebuild([text.upper() for text in document.texts]).decode()
+    inner = divided.replace("One", "ONE").replace("big", "BIG").replace("Two", "TWO")
+    begin = "<target state='new'>" if "state" in target else "<target>"
+    assert f"{said}{begin}{inner}</target>" in rebuilt
+
+
+def test_a_source_that_is_divided_into_nothing_is_one_text() -> None:
+    unit = "<trans-unit><source>One.</source><seg-source>One.</seg-source></trans-unit>"
+    document = open_document(f"<xliff>{unit}</xliff>".encode(), "xliff")
+    assert document.texts == ("One.",)
+    assert b"</seg-source><target>ONE.</target>" in document.rebuild(["ONE."])
+
+
 def test_a_target_that_is_a_reference_is_a_translation() -> None:
     unit = "<trans-unit><source>&a;</source><target>&b;</target></trans-unit>"
     assert (
