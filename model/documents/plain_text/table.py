@@ -15,7 +15,8 @@ from model.documents.notation.limits import DocumentLimits
 from model.documents.notation.template import Escape, TemplateBuilder
 from model.errors import DocumentError
 
-_SEPARATORS = ",;\t|"
+_TAB = "\t"
+_SEPARATORS = f",;{_TAB}|"
 _SAMPLE = 64 * 1024
 
 
@@ -30,24 +31,30 @@ def open_csv(data: bytes, _options: DocumentOptions, limits: DocumentLimits) -> 
 
 
 def open_tsv(data: bytes, _options: DocumentOptions, limits: DocumentLimits) -> Document:
-    """Cells between tabs, as a document; errors as of `open_csv`."""
-    return _open("tsv", data, "\t", limits)
+    """Cells between tabs, as a document; errors as of `open_csv`, but for quotes."""
+    return _open("tsv", data, _TAB, limits)
 
 
 def _open(kind: str, data: bytes, separator: str, limits: DocumentLimits) -> Document:
     encoded = decoded(kind, data)
     builder = TemplateBuilder(kind=kind, limits=limits)
     values: list[str] = []
+    read: list[str] = []
     done = 0
     for cell in _cells(encoded.text, separator):
         raw = cell[0]
-        value = raw[1:-1].replace('""', '"') if raw.startswith('"') else raw
+        is_quoted = cell.lastgroup == "quoted"
+        value = raw[1:-1].replace('""', '"') if is_quoted else raw
         values += [value] if value else []
-        builder.pieces.append(encoded.text[done : cell.start()])
-        builder.pieces.append(builder.plain(value, raw, _notation(raw, separator)))
+        between = encoded.text[done : cell.start()]
+        builder.pieces.append(between)
+        escape = _notation(raw, separator, is_quoted=is_quoted)
+        builder.pieces.append(builder.plain(value, raw, escape))
+        read += [between, _quoted(raw) if raw.startswith('"') and not is_quoted else raw]
         done = cell.end()
     builder.pieces.append(encoded.text[done:])
-    if values != _values(kind, encoded.text, separator):
+    read.append(encoded.text[done:])
+    if values != _values(kind, "".join(read), separator):
         raise DocumentError(kind, "has quotes that do not match")
     return document_of(kind, builder.template(), encoded.encoded)
 
@@ -63,9 +70,13 @@ def _separator(sample: str) -> str:
 
 
 def _cells(text: str, separator: str) -> Iterator[re.Match[str]]:
-    """Cells that are not empty."""
-    quoted, end = r'"(?:[^"]|"")*+"', re.escape(separator)
-    return re.finditer(rf"(?:(?<=[{end}\r\n])|\A)(?:{quoted}|[^{end}\r\n\"][^{end}\r\n]*+)", text)
+    """Cells that are not empty; between tabs a quote may begin one that is not in quotes."""
+    quoted, end = r'(?P<quoted>"(?:[^"]|"")*+")', re.escape(separator)
+    if separator == _TAB:
+        bare = rf"(?=[{end}\r\n]|\Z)|[^{end}\r\n]++"
+    else:
+        bare = rf"|[^{end}\r\n\"][^{end}\r\n]*+"
+    return re.finditer(rf"(?:(?<=[{end}\r\n])|\A)(?:{quoted}{bare})", text)
 
 
 def _values(kind: str, text: str, separator: str) -> list[str]:
@@ -77,11 +88,21 @@ def _values(kind: str, text: str, separator: str) -> list[str]:
     return [value for row in rows for value in row if value]
 
 
-def _notation(raw: str, separator: str) -> Escape:
-    """How a cell is written: in quotes if it was, or has to be."""
+def _notation(raw: str, separator: str, *, is_quoted: bool) -> Escape:
+    """How a cell is written: in quotes if it was, or has to be.
+
+    Quotes inside of a cell stay as they are where its source has some too, and between tabs.
+    """
+    may_begin = raw.startswith('"')
+    may_have = '"' in raw or separator == _TAB
 
     def written(text: str) -> str:
-        needs_quotes = raw.startswith('"') or any(c in text for c in f'"\r\n{separator}')
-        return '"' + text.replace('"', '""') + '"' if needs_quotes else text
+        has_others = not may_begin if text.startswith('"') else not may_have and '"' in text
+        needs_quotes = is_quoted or has_others or any(c in text for c in f"\r\n{separator}")
+        return _quoted(text) if needs_quotes else text
 
     return written
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'

@@ -267,3 +267,32 @@ def test_cells_are_texts_and_the_table_stays() -> None:
     assert rebuilt == 'ID;"Te""xt"\r\n1;"x"\r\n2;\r\n"";"e; f"\r\n'
     rows = list(csv.reader(io.StringIO(rebuilt, newline=""), delimiter=";"))
     assert rows == [["ID", 'Te"xt'], ["1", "x"], ["2", ""], ["", "e; f"]]
+
+
+@pytest.mark.parametrize(
+    ("source", "kind", "translation", "written"),
+    [
+        ('He said "yes".', "tsv", 'Er sagte "ja".', 'Er sagte "ja".'),
+        ('5" disk', "tsv", '"Disk"', '"""Disk"""'),
+        ("yes", "tsv", 'das "Ja"', 'das "Ja"'),
+        ("yes", "tsv", "a\tb", '"a\tb"'),
+        ('"Yes," he said.', "tsv", '"Ja", sagte er.', '"Ja", sagte er.'),
+        ('"Yes', "tsv", '"Ja', '"Ja'),
+        ('"Yes"', "tsv", "Ja", '"Ja"'),
+        ('"Yes\t""x"""', "tsv", '"Ja"\t', '"""Ja""\t"'),
+        ('He said "yes".', "csv", 'Er sagte "ja".', 'Er sagte "ja".'),
+        ("yes", "csv", 'das "Ja"', '"das ""Ja"""'),
+    ],
+)
+def test_quotes_are_written_where_the_source_has_them_or_they_are_needed(
+    source: str, kind: str, translation: str, written: str
+) -> None:
+    document = opened(f"{source}\n7\n", kind)
+    assert document.rebuild(document.texts).decode() == f"{source}\n7\n"
+    assert document.rebuild([translation]).decode() == f"{written}\n7\n"
+
+
+def test_a_quote_may_begin_a_cell_between_tabs() -> None:
+    source = '1\t"Yes," he said.\t"two\nlines"\n"a\t"b"\r\n'
+    assert opened(source, "tsv").texts == ('"Yes," he said.', "two\nlines", '"a', "b")
+    assert in_capitals(source, "tsv") == source.upper()
