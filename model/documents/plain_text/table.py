@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from model.documents.notation.document import Document, DocumentOptions, document_of
-from model.documents.notation.encoding import decoded
+from model.documents.notation.encoding import Encoded, decoded
 from model.documents.notation.limits import DocumentLimits
 from model.documents.notation.template import Escape, TemplateBuilder
 from model.errors import DocumentError
@@ -18,6 +18,8 @@ from model.errors import DocumentError
 _TAB = "\t"
 _SEPARATORS = f",;{_TAB}|"
 _SAMPLE = 64 * 1024
+_SAID = re.compile(r"(\"?)sep=([^\w\"\r\n])\1(?:\r\n?|\n|\Z)", re.IGNORECASE)
+"""A first line that is no row: it tells Excel what separates cells."""
 
 
 def open_csv(data: bytes, _options: DocumentOptions, limits: DocumentLimits) -> Document:
@@ -27,33 +29,39 @@ def open_csv(data: bytes, _options: DocumentOptions, limits: DocumentLimits) -> 
         DocumentError: It is not text in UTF-8 or UTF-16, or its quotes do not match.
     """
     encoded = decoded("csv", data)
-    return _open("csv", data, _separator(encoded.text[:_SAMPLE]), limits)
+    said = _SAID.match(encoded.text)
+    if said is None:
+        return _open("csv", encoded, _separator(encoded.text[:_SAMPLE]), limits)
+    return _open("csv", encoded, said[2], limits, head=said[0])
 
 
 def open_tsv(data: bytes, _options: DocumentOptions, limits: DocumentLimits) -> Document:
     """Cells between tabs, as a document; errors as of `open_csv`, but for quotes."""
-    return _open("tsv", data, _TAB, limits)
+    return _open("tsv", decoded("tsv", data), _TAB, limits)
 
 
-def _open(kind: str, data: bytes, separator: str, limits: DocumentLimits) -> Document:
-    encoded = decoded(kind, data)
+def _open(
+    kind: str, encoded: Encoded, separator: str, limits: DocumentLimits, *, head: str = ""
+) -> Document:
+    text = encoded.text.removeprefix(head)
     builder = TemplateBuilder(kind=kind, limits=limits)
+    builder.pieces.append(head)
     values: list[str] = []
     read: list[str] = []
     done = 0
-    for cell in _cells(encoded.text, separator):
+    for cell in _cells(text, separator):
         raw = cell[0]
         is_quoted = cell.lastgroup == "quoted"
         value = raw[1:-1].replace('""', '"') if is_quoted else raw
         values += [value] if value else []
-        between = encoded.text[done : cell.start()]
+        between = text[done : cell.start()]
         builder.pieces.append(between)
         escape = _notation(raw, separator, is_quoted=is_quoted)
         builder.pieces.append(builder.plain(value, raw, escape))
         read += [between, _quoted(raw) if raw.startswith('"') and not is_quoted else raw]
         done = cell.end()
-    builder.pieces.append(encoded.text[done:])
-    read.append(encoded.text[done:])
+    builder.pieces.append(text[done:])
+    read.append(text[done:])
     if values != _values(kind, "".join(read), separator):
         raise DocumentError(kind, "has quotes that do not match")
     return document_of(kind, builder.template(), encoded.encoded)

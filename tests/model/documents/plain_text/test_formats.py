@@ -269,6 +269,19 @@ def test_cells_are_texts_and_the_table_stays() -> None:
     assert rows == [["ID", 'Te"xt'], ["1", "x"], ["2", ""], ["", "e; f"]]
 
 
+@pytest.mark.parametrize("head", ["sep=;\r\n", '"sep=;"\n', "SEP=;\r"])
+def test_a_line_that_tells_excel_the_separator_is_heeded_and_stays(head: str) -> None:
+    source = f'{head}a, b, c;"d;e"\r\nf, g, h;i\r\n'
+    assert opened(source, "csv").texts == ("a, b, c", "d;e", "f, g, h", "i")
+    assert in_capitals(source, "csv") == head + source.removeprefix(head).upper()
+    assert in_capitals("sep=^\na^b", "csv") == "sep=^\nA^B"
+
+
+@pytest.mark.parametrize("text", ["sep=", "sep=ab\n", "a,sep=;\n"])
+def test_what_only_looks_like_that_line_is_a_row(text: str) -> None:
+    assert in_capitals(text, "csv") == text.upper()
+
+
 @pytest.mark.parametrize(
     ("source", "kind", "translation", "written"),
     [
