@@ -28,7 +28,7 @@ def open_json(data: bytes, _options: DocumentOptions, limits: DocumentLimits) ->
     encoded = decoded("json", data)
     text = encoded.text
     try:
-        json.loads(text)
+        json.loads(text, parse_int=str)  # `int` refuses very long numbers
     except RecursionError as error:
         raise DocumentError("json", "is nested too deeply") from error
     except ValueError as error:

@@ -259,6 +259,12 @@ def test_values_of_json_are_texts_and_names_are_not() -> None:
     assert "\n\t" in rebuilt
 
 
+@pytest.mark.parametrize("number", ["7" * 5_000, "-0." + "7" * 5_000, "1e999999", "NaN"])
+def test_numbers_of_json_may_have_any_length(number: str) -> None:
+    source = f'{{"a": {number}, "b": "One"}}'
+    assert in_capitals(source, "json") == source.replace("One", "ONE")
+
+
 def test_cells_are_texts_and_the_table_stays() -> None:
     source = 'id;text\r\n1;"a ""b""; c"\r\n2;\r\n"";d\r\n'
     document = opened(source, "csv")
