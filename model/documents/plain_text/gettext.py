@@ -8,6 +8,7 @@ the first form is made of the singular, all others of the plural.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 from model.documents.notation.document import Document, DocumentOptions, document_of
 from model.documents.notation.limits import DocumentLimits
@@ -54,6 +55,12 @@ class _Entry:
     def translations(self) -> list[_Field]:
         """Its translation, or all forms of it."""
         return [one for one in self.fields if one.keyword.startswith(_TRANSLATION)]
+
+    @property
+    def line_break(self) -> str:
+        """How its lines end."""
+        has_return = bool(self.fields) and self.fields[0].lines[0].endswith("\r\n")
+        return "\r\n" if has_return else "\n"
 
     def said(self, keyword: str) -> str | None:
         """What a keyword says, None if it is not there."""
@@ -107,6 +114,7 @@ def _written(builder: TemplateBuilder, entry: _Entry) -> Iterator[Piece]:
     single, several = entry.said("msgid"), entry.said("msgid_plural")
     is_wanted = bool(single) and not any(one.text for one in entry.translations)
     is_said = any(map(str.isalpha, f"{single}{several}"))
+    notation = partial(_notation, line_break=entry.line_break)
     for one in entry.fields:
         if not is_wanted or not one.keyword.startswith(_TRANSLATION):
             yield "".join(one.lines)
@@ -117,13 +125,13 @@ def _written(builder: TemplateBuilder, entry: _Entry) -> Iterator[Piece]:
         start = raw.index('"')
         end = raw.rindex('"') + 1
         yield raw[:start]
-        place = builder.plain(text, raw[start:end], _notation, is_source=False)
+        place = builder.plain(text, raw[start:end], notation, is_source=False)
         # Of two forms one that is a number alone: left empty, it would be shown as nothing.
-        yield _notation(text) if isinstance(place, str) and several and is_said else place
+        yield notation(text) if isinstance(place, str) and several and is_said else place
         yield raw[end:]
 
 
-def _notation(text: str) -> str:
+def _notation(text: str, *, line_break: str) -> str:
     """A text as quoted strings, one a line."""
     lines = [f'"{line.translate(_NOTATION)}"' for line in text.splitlines(keepends=True)]
-    return "\n".join(lines) if len(lines) == 1 else "\n".join(['""', *lines])
+    return lines[0] if len(lines) == 1 else line_break.join(['""', *lines])

@@ -221,6 +221,13 @@ def test_messages_without_a_translation_get_one() -> None:
     assert rebuilt == expected
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_translations_of_several_lines_end_them_as_the_catalogue_does(end: str) -> None:
+    source = 'msgid "one\\ntwo"\nmsgstr ""'.replace("\n", end)
+    written = 'msgid "one\\ntwo"\nmsgstr ""\n"ONE\\n"\n"TWO"'.replace("\n", end)
+    assert in_capitals(source, "po") == written
+
+
 def test_entries_end_where_the_next_one_begins() -> None:
     source = (
         'msgid "one" " more"\n\nmsgstr ""\nmsgid "%d cat"\nmsgid_plural "%d cats"\nmsgstr[0] ""\n'
