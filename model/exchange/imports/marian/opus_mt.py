@@ -11,6 +11,7 @@ from pathlib import Path
 
 from model.errors import ForeignModelError
 from model.exchange.imports.imported import ImportedModel, ImportOptions
+from model.exchange.imports.language_tokens import FAMILIES
 from model.exchange.imports.languages import language_tag, split_pair
 from model.exchange.imports.marian.files import read_small
 from model.exchange.imports.marian.importer import (
@@ -182,24 +183,31 @@ def _pairs(
     if readme.labels:
         labels &= set(readme.labels)
     is_tagged = bool(labels) and (readme.needs_label or len(readme.targets) != 1)
-    tags = _by_tag(sorted(labels) if is_tagged else readme.targets)
+    tokens = _tokens(labels) if is_tagged else {}
+    targets = tokens if is_tagged else _by_tag(readme.targets)
     asked = options.pairs or [
-        (source, target) for source in _by_tag(readme.sources) for target in tags
+        (source, target) for source in _by_tag(readme.sources) for target in targets
     ]
-    missing = [target for _, target in asked if is_tagged and target not in tags]
+    missing = [target for _, target in asked if is_tagged and target not in tokens]
     if missing:
-        known = ", ".join(tags)
+        known = ", ".join(tokens)
         problems = [f"has no token for the target {target}; it has {known}" for target in missing]
         raise ForeignModelError(folder, problems)
     return tuple(
         LanguagePair(
             source=source,
             target=target,
-            source_prefix=(f">>{tags[target]}<<",) if is_tagged else (),
+            source_prefix=(tokens[target],) if is_tagged else (),
         )
         for source, target in asked
         if source != target
     )
+
+
+def _tokens(labels: Iterable[str]) -> dict[str, str]:
+    """Tag → token; of several of one language as the family has it, else the shortest."""
+    ordered = sorted(sorted(labels, reverse=True), key=len)
+    return dict(sorted(FAMILIES["opus-mt"].tokens(f">>{label}<<" for label in ordered).items()))
 
 
 def _by_tag(codes: Sequence[str]) -> dict[str, str]:

@@ -148,6 +148,43 @@ def test_directions(
     assert [(pair.source, pair.target, pair.source_prefix) for pair in model.pairs] == pairs
 
 
+def with_labels(folder: Path, labels: str) -> Path:
+    """A release from English whose vocabulary has these labels, and whose README.md lists them."""
+    readme = "* source language(s): eng\n* target language(s): zho por\n* valid language labels:"
+    release(folder, readme=readme + "".join(f" >>{label}<<" for label in labels.split()) + "\n")
+    path = folder / "opus.spm32k-spm32k.vocab.yml"
+    lines = path.read_text(encoding="utf-8").splitlines()
+    for number, label in enumerate(labels.split(), start=len(lines) - 12):
+        lines[number] = f'">>{label}<<": {number}'
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("labels", "tokens"),
+    [
+        (
+            "cmn cmn_Hans cmn_Hant nan yue_Hans yue_Hant zho",
+            {
+                "zh-Hans": ">>cmn_Hans<<",
+                "zh-Hant": ">>cmn_Hant<<",
+                "nan": ">>nan<<",
+                "yue-Hans": ">>yue_Hans<<",
+                "yue-Hant": ">>yue_Hant<<",
+            },
+        ),
+        ("cmn zho", {"zh-Hans": ">>zho<<"}),
+    ],
+)
+def test_of_labels_of_one_language_that_with_a_script_is_its_token(
+    tmp_path: Path, labels: str, tokens: dict[str, str]
+) -> None:
+    model = OPUS_MT.read(with_labels(tmp_path / "opus", labels), ImportOptions())
+    assert {pair.target: pair.source_prefix for pair in model.pairs} == {
+        tag: (token,) for tag, token in tokens.items()
+    }
+
+
 def test_a_pair_that_a_person_names_has_its_token_or_is_refused(tmp_path: Path) -> None:
     folder = release(tmp_path / "opus")
     model = OPUS_MT.read(folder, ImportOptions(pairs=(("en", "fr"),)))
