@@ -32,6 +32,8 @@ _WITHDRAWN: Mapping[str, str] = MappingProxyType({"in": "id", "iw": "he", "jw": 
 _MADLAD_CODE = re.compile("[a-z]{2,3}(_[A-Z][a-z]{3})?(_[A-Z]{2})?")
 _FROM_ENGLISH = re.compile(r"one-to-many|(?<![a-z])en-x(?![a-z])")
 _INTO_ENGLISH = re.compile(r"many-to-one|(?<![a-z])x-en(?![a-z])")
+_OPUS_CODES: Mapping[str, str] = MappingProxyType({"jap": "ja", "pob": "pt-BR"})
+"""Codes that OPUS has of its own; in ISO 639-3 they are small languages of America."""
 _OPUS_NAME = re.compile(r"opus-mt-(?:tc-\w+-|tiny-)?([A-Za-z_]+)-([A-Za-z_]+)")
 
 
@@ -105,6 +107,11 @@ def _madlad_tag(code: str) -> str | None:
     return canonical_tag(_WITHDRAWN.get(code, code).replace("_", "-"))
 
 
+def opus_tag(code: str) -> str | None:
+    """As `language_tag`, of the codes of OPUS: `jap` and `pob` are Japanese and Brazilian there."""
+    return _OPUS_CODES.get(code, language_tag(code))
+
+
 FAMILIES: Mapping[str, TokenFamily] = MappingProxyType(
     {
         "nllb": TokenFamily(
@@ -140,7 +147,7 @@ FAMILIES: Mapping[str, TokenFamily] = MappingProxyType(
         "opus-mt": TokenFamily(
             title="OPUS-MT",
             pattern=re.compile(">>([^<>]{2,40})<<"),
-            tag=language_tag,
+            tag=opus_tag,
             place="source",
         ),
     }
@@ -215,7 +222,7 @@ def opus_name_pairs(name: str, pieces: Iterable[str]) -> tuple[tuple[str, str], 
 
 def opus_pairs(codes: tuple[str, str], pieces: Iterable[str]) -> tuple[tuple[str, str], ...]:
     """Tags of a model whose source and target have these codes; all targets that have tokens."""
-    source, target = map(language_tag, codes)
+    source, target = map(opus_tag, codes)
     tokens = FAMILIES["opus-mt"].tokens(pieces)
     targets = list(tokens) or ([] if target is None else [target])
     return () if source is None else tuple((source, tag) for tag in targets if tag != source)

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from model.errors import ForeignModelError
 from model.exchange.imports.imported import ImportedModel, ImportOptions
-from model.exchange.imports.language_tokens import FAMILIES
-from model.exchange.imports.languages import language_tag, split_pair
+from model.exchange.imports.language_tokens import FAMILIES, opus_tag
 from model.exchange.imports.marian.files import read_small
 from model.exchange.imports.marian.importer import (
     find_files,
@@ -147,8 +146,8 @@ def _codes(text: str, line: re.Pattern[str], *, place: int) -> tuple[str, ...]:
     if match is not None:
         return tuple(re.split(r"[\s,]+", match[1].strip()))
     folder = _FOLDER.search(text)
-    pair = None if folder is None else split_pair(folder[1])
-    return () if pair is None else (pair[place],)
+    pair = [] if folder is None else folder[1].split("-")
+    return (pair[place],) if len(pair) == 2 else ()
 
 
 def _found_pairs(
@@ -214,7 +213,7 @@ def _by_tag(codes: Sequence[str]) -> dict[str, str]:
     """Tag → code; of several codes of one language the shortest, and what is none left out."""
     found: dict[str, str] = {}
     for code in sorted(codes, key=len, reverse=True):
-        tag = language_tag(code)
+        tag = opus_tag(code)
         if tag is not None:
             found[tag] = code
     return dict(sorted(found.items()))

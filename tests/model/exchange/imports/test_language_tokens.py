@@ -5,7 +5,9 @@ from model.exchange.imports.language_tokens import (
     mbart_tag,
     opus_directions,
     opus_name_pairs,
+    opus_tag,
 )
+from model.exchange.imports.languages import language_tag
 from model.text.languages.tags import canonical_tag
 
 _CODES = """
@@ -76,6 +78,15 @@ def test_a_token_with_a_script_goes_before_one_without() -> None:
     opus = FAMILIES["opus-mt"]
     assert opus.tokens(pieces) == {"zh-Hans": ">>cmn_Hans<<", "de": ">>deu<<"}
     assert opus.untagged(pieces) == (">>cmn<<", ">>ber<<")
+
+
+def test_codes_that_opus_alone_has_are_japanese_and_brazilian_portuguese() -> None:
+    assert (opus_tag("jap"), opus_tag("pob"), opus_tag("por")) == ("ja", "pt-BR", "pt")
+    assert (language_tag("jap"), language_tag("pob")) == ("jap", "pob")
+    pieces = [">>pob<<", ">>por<<"]
+    assert FAMILIES["opus-mt"].tokens(pieces) == {"pt-BR": ">>pob<<", "pt": ">>por<<"}
+    assert opus_name_pairs("opus-mt-en-jap", []) == (("en", "ja"),)
+    assert opus_name_pairs("opus-mt-jap-en", []) == (("ja", "en"),)
 
 
 def test_tokens_stand_where_a_family_has_them() -> None:

@@ -130,6 +130,11 @@ def test_a_checkpoint_cleans_text_as_the_release_does(tmp_path: Path) -> None:
             "* download: [o](https://example.org/OPUS-MT-models/en-de/opus-2020-02-26.zip)\n",
             [("en", "de", ())],
         ),
+        ("* source language(s): en\n* target language(s): jap\n", [("en", "ja", ())]),
+        (
+            "* download: [o](https://example.org/OPUS-MT-models/en-jap/opus-2020-01-08.zip)\n",
+            [("en", "ja", ())],
+        ),
         (
             "* source language(s): eng nld\n* target language(s): deu fra\n",
             [
@@ -174,6 +179,7 @@ def with_labels(folder: Path, labels: str) -> Path:
             },
         ),
         ("cmn zho", {"zh-Hans": ">>zho<<"}),
+        ("pob por", {"pt-BR": ">>pob<<", "pt": ">>por<<"}),
     ],
 )
 def test_of_labels_of_one_language_that_with_a_script_is_its_token(
