@@ -7,6 +7,7 @@ tensors that are on the disk. What is written there is `model.exchange.imports.c
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -42,10 +43,10 @@ def unfinished_folder(destination: Path, mark: str) -> Iterator[Path]:
         CheckpointError: Another process is converting to the same destination.
         OSError: It cannot be made.
     """
-    pattern = f".{destination.name}.*.converting"
     folder = destination.with_name(f".{destination.name}.{mark}.converting")
-    for other in destination.parent.glob(pattern):
-        if other != folder:
+    own_name = re.compile(rf"\.{re.escape(destination.name)}\.[0-9a-f]{{32}}\.converting")
+    for other in sorted(destination.parent.iterdir()):
+        if other != folder and own_name.fullmatch(other.name):
             with _locked(other, destination):
                 shutil.rmtree(other)
     folder.mkdir(exist_ok=True)

@@ -254,6 +254,37 @@ def test_what_has_changed_begins_anew(source: Path, tmp_path: Path, change: str)
     load_checkpoint(tmp_path / "out")
 
 
+@pytest.mark.parametrize(("called", "other"), [("out", "out.fp32"), ("o*", "out"), ("[ab]", "a")])
+def test_the_unfinished_conversion_of_another_destination_stays(
+    source: Path, tmp_path: Path, called: str, other: str
+) -> None:
+    stopped(source, tmp_path / other, at="output_bias")
+    (unfinished,) = tmp_path.glob(".*.converting")
+    convert(source, tmp_path / called, importers=[MadeImporter()])
+    assert names(tmp_path) == {"foreign", called, unfinished.name}
+
+
+def test_two_destinations_with_a_common_beginning_are_converted_at_once(
+    source: Path, tmp_path: Path
+) -> None:
+    def inner(name: str) -> None:
+        if name == "output_bias":
+            convert(source, tmp_path / "out", importers=[MadeImporter()])
+
+    convert(source, tmp_path / "out.fp32", importers=[MadeImporter(before_read=inner)])
+    assert names(tmp_path) == {"foreign", "out", "out.fp32"}
+
+
+@pytest.mark.usefixtures("_flush_always")
+def test_what_a_destination_of_odd_signs_has_begun_goes_on_or_is_removed(
+    source: Path, tmp_path: Path
+) -> None:
+    stopped(source, tmp_path / "[ab]", at="output_bias")
+    importer = MadeImporter()
+    convert(source, tmp_path / "[ab]", importers=[importer], name="other")
+    assert names(tmp_path) == {"foreign", "[ab]"}
+
+
 def test_two_at_once_are_refused(source: Path, tmp_path: Path) -> None:
     def inner(_name: str) -> None:
         with pytest.raises(CheckpointError, match="is being converted by another process"):
