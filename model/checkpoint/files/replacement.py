@@ -32,25 +32,46 @@ def replaced_directory(directory: Path) -> Iterator[Path]:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def publish(partial: Path, directory: Path) -> None:
+def publish(partial: Path, directory: Path, *, retired: Path | None = None) -> None:
     """Flush a filled folder to the disk and move it into place, beside which it stands.
+
+    Args:
+        partial: The folder.
+        directory: Its place; what is there is replaced.
+        retired: Where that stands meanwhile, and after a kill between the two moves; nothing may
+            be there. A name of its own by default.
 
     Raises:
         OSError: It cannot be flushed or moved; `directory` is then what it was.
     """
-    retired = directory.with_name(f".{directory.name}.{uuid.uuid4().hex}.old")
+    retired = retired or directory.with_name(f".{directory.name}.{uuid.uuid4().hex}.old")
     try:
-        for path in [*partial.iterdir(), partial]:
-            flush(path)
-        if directory.exists():
-            directory.rename(retired)
+        _flush_all(partial)
         try:
+            if directory.exists():
+                directory.rename(retired)
             partial.rename(directory)
         except BaseException:
-            if retired.exists():
+            if retired.exists() and not directory.exists():
                 retired.rename(directory)
             raise
         flush(directory.parent)
     finally:
         if directory.exists():
             shutil.rmtree(retired, ignore_errors=True)
+
+
+def publish_new(partial: Path, directory: Path) -> None:
+    """Flush a filled folder to the disk and move it where nothing is, or an empty folder.
+
+    Raises:
+        OSError: It cannot be flushed or moved, or something is there, which stays.
+    """
+    _flush_all(partial)
+    partial.rename(directory)
+    flush(directory.parent)
+
+
+def _flush_all(folder: Path) -> None:
+    for path in [*folder.iterdir(), folder]:
+        flush(path)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from model.checkpoint.description.strict_json import format_json, parse_json
+from model.checkpoint.files.replacement import publish
 from model.checkpoint.manifest import CONFIG_FILE
 from model.errors import ConfigError
 from model.exchange.registry.cache import Cache, locked, write_whole
@@ -89,11 +90,14 @@ class Place:
     def locked(self, on_wait: Callable[[], None]) -> Iterator[None]:
         """Hold the place against other pulls, while one of them has it: wait.
 
+        What a pull that was killed had moved aside is back in its place then.
+
         Raises:
-            ConfigError: The cache, in which the lock is, cannot be written.
+            ConfigError: The cache, in which the lock is, cannot be written, or the folder.
         """
         try:
             with locked(self.origin_file, on_wait):
+                self._restore()
                 yield
         except OSError as error:
             raise _unusable(
@@ -112,23 +116,30 @@ class Place:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             new = self.path.with_name(f".{self.path.name}{_NEW_SUFFIX}")
-            old = self.path.with_name(f".{self.path.name}{_OLD_SUFFIX}")
-            for left in (new, old):
+            self._restore()
+            for left in (new, self._old):
                 shutil.rmtree(left, ignore_errors=True)
             try:
                 yield new
-                if exists(self.path, _unusable):
-                    self.path.rename(old)
-                new.rename(self.path)
+                publish(new, self.path, retired=self._old)
             finally:
-                for left in (new, old):
-                    shutil.rmtree(left, ignore_errors=True)
+                shutil.rmtree(new, ignore_errors=True)
         except OSError as error:
             raise _unusable(Path(error.filename or self.path), error.strerror or "") from error
 
     def remember(self, listing: "Listing", compute: str) -> None:
         """Write down what the checkpoint was made of."""
         write_whole(self.origin_file, format_json(asdict(_origin_of(listing, compute))))
+
+    @property
+    def _old(self) -> Path:
+        """Where the checkpoint stands while another one takes its place."""
+        return self.path.with_name(f".{self.path.name}{_OLD_SUFFIX}")
+
+    def _restore(self) -> None:
+        """Move back what a pull had moved aside when it was killed."""
+        if exists(self._old, _unusable) and not exists(self.path, _unusable):
+            self._old.rename(self.path)
 
     def _read(self) -> Origin | None:
         """The origin; None where there is none, or it is damaged."""

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from model.checkpoint import weights
+from model.checkpoint.files.replacement import publish, publish_new
 from model.checkpoint.weights import load_checkpoint
 from model.errors import CheckpointError
 from support.saved_networks import FILES, logits, save
@@ -77,6 +78,42 @@ def test_a_fault_leaves_the_old_checkpoint_or_none(
     else:
         assert torch.equal(logits(load_checkpoint(target).transformer), logits(expected))
     assert [path.name for path in tmp_path.iterdir()] == ([] if expected is None else ["saved"])
+
+
+@pytest.mark.parametrize("retired", [None, "aside"])
+def test_a_stop_after_the_first_move_puts_the_old_folder_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, retired: str | None
+) -> None:
+    for name in ("new", "saved"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text(name, encoding="utf-8")
+    rename, moved = Path.rename, []
+
+    def stopping(path: Path, target: Path) -> Path:
+        found = rename(path, target)
+        moved.append(target.name)
+        if len(moved) == 1:
+            raise Interrupted
+        return found
+
+    monkeypatch.setattr(Path, "rename", stopping)
+    aside = None if retired is None else tmp_path / retired
+    with pytest.raises(Interrupted):
+        publish(tmp_path / "new", tmp_path / "saved", retired=aside)
+    assert retired is None or moved == [retired, "saved"]
+    assert (tmp_path / "saved" / "file").read_text(encoding="utf-8") == "saved"
+    assert {path.name for path in tmp_path.iterdir()} == {"new", "saved"}
+
+
+def test_a_new_folder_takes_no_place_that_is_taken(tmp_path: Path) -> None:
+    for name in ("new", "saved"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text(name, encoding="utf-8")
+    with pytest.raises(OSError, match="not empty"):
+        publish_new(tmp_path / "new", tmp_path / "saved")
+    assert (tmp_path / "saved" / "file").read_text(encoding="utf-8") == "saved"
+    publish_new(tmp_path / "new", tmp_path / "other")
+    assert {path.name for path in tmp_path.iterdir()} == {"other", "saved"}
 
 
 def test_a_checkpoint_is_replaced_as_a_whole(tmp_path: Path) -> None:
