@@ -22,7 +22,7 @@ from model.checkpoint.files.checksums import (
     read_listing,
     unreplaced,
 )
-from model.checkpoint.files.replacement import publish
+from model.checkpoint.files.replacement import publish_new
 from model.checkpoint.files.verification import MAX_CARD_BYTES, max_shortlist_bytes
 from model.checkpoint.manifest import CONFIG_FILE, Manifest, ShortlistEntry
 from model.errors import CheckpointError, ConfigError
@@ -121,7 +121,7 @@ def add_shortlist(source: Path, destination: Path, shortlist: Shortlist, *, note
                 shortlist_entry(shortlist).file: format_shortlist(shortlist),
             }
             _fill(partial, source, old, contents)
-            publish(partial, destination)
+            publish_new(partial, destination)
         except OSError as error:
             raise CheckpointError(destination, f"cannot be written: {error}") from error
         finally:

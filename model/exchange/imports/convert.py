@@ -17,7 +17,7 @@ from typing import Literal
 from model.checkpoint.description.config_file import format_manifest
 from model.checkpoint.description.consistency import manifest_problems
 from model.checkpoint.files.checksums import CHECKSUMS_FILE, format_checksums
-from model.checkpoint.files.replacement import publish
+from model.checkpoint.files.replacement import publish_new
 from model.checkpoint.manifest import CONFIG_FILE, Manifest, TensorEntry
 from model.checkpoint.shortlist import format_shortlist, shortlist_entry
 from model.checkpoint.tensors.safetensors_file import file_layout, opened_weight_file
@@ -105,8 +105,7 @@ def convert(
         CheckpointError: The destination exists or cannot be written, or its disk is too small.
     """
     destination = destination.absolute()
-    if exists(destination, CheckpointError) or destination.is_symlink():
-        raise CheckpointError(destination, "exists; a conversion replaces nothing")
+    _check_free(destination)
     if not exists(source, _refused):
         raise ForeignModelError(source, ["is missing"])
     with unpacked(source) as content:
@@ -119,10 +118,12 @@ def convert(
         mark = fingerprint(source, b"".join([contents[CONFIG_FILE], card.encode()]))
         try:
             with unfinished_folder(destination, mark) as folder:
+                _check_still_free(destination, folder)
                 needed = _check_disk(destination, folder, plan)
                 with _reporting_full_disk(destination, folder, needed):
                     _write(source, folder, plan, progress or _no_progress)
-                    publish(folder, destination)
+                    _check_still_free(destination, folder)
+                    publish_new(folder, destination)
         except OSError as error:
             raise CheckpointError(destination, f"cannot be written: {error}") from error
     return plan.manifest
@@ -144,6 +145,25 @@ def recognised(content: Path, importers: Sequence[Importer], *, source: Path) ->
             return importer
     known = ", ".join(importer.name for importer in importers)
     raise ForeignModelError(source, [f"is of no format that is known ({known})"])
+
+
+def _check_free(destination: Path) -> None:
+    """Refuse a place that is taken.
+
+    Raises:
+        CheckpointError: It is.
+    """
+    if exists(destination, CheckpointError) or destination.is_symlink():
+        raise CheckpointError(destination, "exists; a conversion replaces nothing")
+
+
+def _check_still_free(destination: Path, folder: Path) -> None:
+    """As `_check_free`, while the lock is held; what was written for the place then goes."""
+    try:
+        _check_free(destination)
+    except CheckpointError:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def _read(

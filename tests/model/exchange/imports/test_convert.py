@@ -192,6 +192,31 @@ def test_nothing_is_replaced(source: Path, tmp_path: Path) -> None:
         convert(source, tmp_path / "out", importers=[MadeImporter()])
 
 
+@pytest.mark.parametrize("is_late", [True, False])
+def test_what_appears_during_a_conversion_stays(
+    source: Path, tmp_path: Path, is_late: bool
+) -> None:
+    def appear() -> None:
+        (tmp_path / "out").mkdir()
+        (tmp_path / "out" / "letter.txt").write_text("dear", encoding="utf-8")
+
+    def before_read(name: str) -> None:
+        if is_late and name == "output_bias":
+            appear()
+
+    def change(imported: ImportedModel) -> ImportedModel:
+        if not is_late:
+            appear()
+        return imported
+
+    importer = MadeImporter(before_read=before_read, change=change)
+    with pytest.raises(CheckpointError, match="exists; a conversion replaces nothing"):
+        convert(source, tmp_path / "out", importers=[importer])
+    assert (tmp_path / "out" / "letter.txt").read_text(encoding="utf-8") == "dear"
+    assert names(tmp_path) == {"foreign", "out"}
+    assert bool(importer.num_reads) is is_late
+
+
 def test_an_archive_is_converted_and_named_in_errors(source: Path, tmp_path: Path) -> None:
     archive = Path(shutil.make_archive(str(tmp_path / "packed"), "zip", tmp_path, "foreign"))
     convert(archive, tmp_path / "out", importers=[MadeImporter()])
