@@ -195,8 +195,8 @@ def _label(entry: Fields) -> str:
 
 
 def _tags(pair: str) -> tuple[str, str] | None:
-    """The languages of a pair: `de-en`, `zh-Hant-en` where a script follows."""
-    parts = pair.split("-")
+    """The languages of a pair: `de-en`, `zh_hant-en` or `zh-Hant-en` where a script follows."""
+    parts = [part.replace("_", "-") for part in pair.split("-")]
     cut = 2 if len(parts) > 2 and len(parts[1]) == 4 else 1
     try:
         source, target = (canonical_tag("-".join(part)) for part in (parts[:cut], parts[cut:]))
@@ -206,7 +206,7 @@ def _tags(pair: str) -> tuple[str, str] | None:
 
 
 def _spelt(tag: str) -> str:
-    """A tag as the registry has it."""
+    """A tag as in names of models, where Chinese alone is simplified."""
     return "zh" if tag == "zh-Hans" else tag
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from model.errors import ConfigError, InputError, shown
-from model.text.languages.tags import canonical_tag
+from model.text.languages.tags import lenient_tag
 
 FORMS = (
     "hf:OWNER/NAME or OWNER/NAME, each with @REVISION if wanted (Hugging Face)",
@@ -25,7 +25,8 @@ ARCHIVE_SUFFIXES = (".zip", ".argosmodel")
 _HUB_PART = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9_-])?"
 _HUB = re.compile(rf"({_HUB_PART}/{_HUB_PART})(?:@([A-Za-z0-9][A-Za-z0-9._-]{{0,99}}))?")
 _PAIR = re.compile(r"([A-Za-z]{2,8}(?:_[A-Za-z]{4})?)-([A-Za-z]{2,8}(?:_[A-Za-z]{4})?)")
-_FIREFOX = re.compile(r"([A-Za-z]+(?:-[A-Z][A-Za-z]{3})?)-([A-Za-z]+(?:-[A-Z][A-Za-z]{3})?)")
+_FIREFOX_CODE = r"([A-Za-z]+(?:-[A-Z][A-Za-z]{3}|_[A-Za-z]{4})?)"
+_FIREFOX = re.compile(f"{_FIREFOX_CODE}-{_FIREFOX_CODE}")
 _ARCHITECTURE = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 _ARGOS_CODE = re.compile(r"translate-([a-z]{2,8})_([a-z]{2,8})", re.IGNORECASE)
 _OPUS = re.compile(r"[A-Za-z0-9_+-]{1,100}/[A-Za-z0-9][A-Za-z0-9._+-]{0,100}\.zip")
@@ -54,7 +55,7 @@ class FirefoxName:
     """A pair of the Firefox Translations registry.
 
     Attributes:
-        source: As the registry writes it (`de`, `zh-Hant`).
+        source: Canonical tag (`de`, `zh-Hant`; the registry writes `zh_hant`).
         target: Likewise.
         architecture: `tiny`, `base-memory`, `base`; None takes the best of what is released.
     """
@@ -167,7 +168,7 @@ def _firefox(rest: str) -> FirefoxName | None:
     if match is None or (slash and not _ARCHITECTURE.fullmatch(architecture)):
         return None
     try:
-        source, target = canonical_tag(match[1]), canonical_tag(match[2])
+        source, target = lenient_tag(match[1]), lenient_tag(match[2])
     except InputError:
         return None
     return FirefoxName(source=source, target=target, architecture=architecture or None)

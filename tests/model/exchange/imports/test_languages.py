@@ -80,6 +80,7 @@ def test_of_several_codes_with_one_tag_the_first_stands() -> None:
         ("ende", ("en", "de")),
         ("deu-eng", ("de", "en")),
         ("enzh_hant", ("en", "zh-Hant")),
+        ("zh_hanten", ("zh-Hant", "en")),
         ("zhen", ("zh-Hans", "en")),
         ("vocab", None),
         ("gem-gem", None),

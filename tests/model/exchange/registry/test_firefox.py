@@ -8,7 +8,7 @@ import pytest
 from model.errors import RegistryError
 from model.exchange.registry.cache import Cache
 from model.exchange.registry.firefox import Firefox
-from model.exchange.registry.names import FirefoxName
+from model.exchange.registry.names import FirefoxName, parse_name
 from model.exchange.registry.pulling import pull
 from support.registry_mirror import Mirror, Waits, quick_documents, quick_downloader
 
@@ -31,7 +31,7 @@ BASE = {"architecture": "base", "releaseStatus": None}
 def firefox(mirror: Mirror, cache: Cache, waits: Waits) -> Firefox:
     for entry in (BASE, TINY, MEMORY):
         mirror.put_firefox_model("de-en", entry, model=MODEL, vocab=b"v", lexicalShortlist=b"l")
-    mirror.put_firefox_model("en-zh-Hant", TINY, model=b"m", srcVocab=b"s", trgVocab=b"t")
+    mirror.put_firefox_model("en-zh_hant", TINY, model=b"m", srcVocab=b"s", trgVocab=b"t")
     return Firefox(mirror.url, quick_documents(cache, waits))
 
 
@@ -87,11 +87,26 @@ def test_other_bytes_are_refused(
 def test_two_vocabularies_and_scripts_are_known(firefox: Firefox) -> None:
     listing = firefox.find(FirefoxName(source="en", target="zh-Hant"))
     assert {file.path for file in listing.files} == {
-        "model.enzhhant.intgemm.alphas.bin",
-        "srcvocab.enzhhant.spm",
-        "trgvocab.enzhhant.spm",
+        "model.enzh_hant.intgemm.alphas.bin",
+        "srcvocab.enzh_hant.spm",
+        "trgvocab.enzh_hant.spm",
     }
     assert listing.pairs == (("en", "zh-Hant"),)
+
+
+@pytest.mark.parametrize("key", ["zh_hant-en", "zh-Hant-en", "zh_hans-en", "zh-en"])
+def test_a_script_is_known_on_either_side(firefox: Firefox, mirror: Mirror, key: str) -> None:
+    source = "zh-Hant" if "ant" in key else "zh-Hans"
+    mirror.put_firefox_model(key, TINY, model=b"m", vocab=b"v")
+    assert firefox.find(FirefoxName(source=source, target="en")).pairs == ((source, "en"),)
+    (offer,) = firefox.offers(source, "en")
+    assert firefox.find(named(offer.name)).version == firefox.find(named(f"firefox:{key}")).version
+
+
+def named(text: str) -> FirefoxName:
+    name = parse_name(text)
+    assert isinstance(name, FirefoxName)
+    return name
 
 
 @pytest.mark.parametrize("target", ["zh", "zh-Hans"])

@@ -32,6 +32,8 @@ DIGEST = "0" * 64
             "firefox:en-zh-Hant/base-memory",
             FirefoxName(source="en", target="zh-Hant", architecture="base-memory"),
         ),
+        ("firefox:en-zh_hant", FirefoxName(source="en", target="zh-Hant")),
+        ("firefox:zh_hant-en", FirefoxName(source="zh-Hant", target="en")),
         ("argos:en-de", ArgosName(source="en", target="de")),
         ("argos:translate-en_zt", ArgosName(source="en", target="zt")),
         ("opus:en-de/opus-2020-02-26.zip", OpusName(path="en-de/opus-2020-02-26.zip")),
@@ -50,7 +52,14 @@ def test_every_form_has_its_meaning(text: str, meaning: ModelName) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["hf:a/b@main2", "hf:a/b", "firefox:de-en/tiny", "argos:en-de", "opus:en-de/x.zip"],
+    [
+        "hf:a/b@main2",
+        "hf:a/b",
+        "firefox:de-en/tiny",
+        "firefox:en-zh-Hant",
+        "argos:en-de",
+        "opus:en-de/x.zip",
+    ],
 )
 def test_a_name_in_full_is_a_name_again(name: str) -> None:
     assert str(parse_name(name)) == name
