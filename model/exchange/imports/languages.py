@@ -125,6 +125,15 @@ def split_pair(name: str) -> tuple[str, str] | None:
     return None
 
 
+def plain_pair(name: str) -> tuple[str, str] | None:
+    """As `split_pair`, of a name that may be a word (`data`, `base`): `en-de`, `eng-deu`, `engdeu`.
+
+    Joined codes of two letters are too often one; a hyphen, or six letters, are a pair.
+    """
+    is_plain = "-" in name or (len(name) == 6 and name.isalpha())
+    return split_pair(name) if is_plain else None
+
+
 def _listed_tag(code: str) -> str | None:
     """As `language_tag`, of languages that the table has."""
     return language_tag(code) if code.partition("_")[0] in _LISTED else None

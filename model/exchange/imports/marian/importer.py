@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from model.errors import ForeignModelError, shown
 from model.exchange.imports.imported import ImportedModel, ImportOptions
-from model.exchange.imports.languages import split_pair
+from model.exchange.imports.languages import plain_pair, split_pair
 from model.exchange.imports.marian.files import MAX_OPTIONS_BYTES, parse_options, read_small
 from model.exchange.imports.marian.model import (
     MarianFacts,
@@ -222,9 +222,8 @@ def _pairs(files: MarianSources, options: ImportOptions) -> tuple[LanguagePair, 
     """What a person says, or the names of the vocabulary or its folder."""
     if options.pairs:
         return tuple(LanguagePair(source=source, target=target) for source, target in options.pairs)
-    for name in (files.vocabularies[0].name, files.model.parent.name):
-        for part in name.split("."):
-            pair = split_pair(part)
-            if pair is not None:
-                return (LanguagePair(source=pair[0], target=pair[1]),)
-    return ()
+    first, *others = files.vocabularies[0].name.split(".")
+    folder = files.model.parent.name.split(".")
+    found = [plain_pair(first), *map(split_pair, others), *map(plain_pair, folder)]
+    pair = next(filter(None, found), None)
+    return () if pair is None else (LanguagePair(source=pair[0], target=pair[1]),)

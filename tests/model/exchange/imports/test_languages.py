@@ -6,9 +6,12 @@ from model.exchange.imports.languages import (
     first_of_each,
     flores_tag,
     language_tag,
+    plain_pair,
     split_pair,
 )
 from model.text.languages.tags import canonical_tag
+
+WORDS = ["data", "base", "tiny", "best", "test", "fast", "nano", "lite", "code", "save", "beam"]
 
 
 def test_the_codes_of_flores_are_those_of_nllb_in_its_order() -> None:
@@ -89,3 +92,17 @@ def test_of_several_codes_with_one_tag_the_first_stands() -> None:
 )
 def test_names_of_files_become_pairs(name: str, pair: tuple[str, str] | None) -> None:
     assert split_pair(name) == pair
+
+
+@pytest.mark.parametrize(
+    ("name", "pair"),
+    [
+        ("en-de", ("en", "de")),
+        ("eng-deu", ("en", "de")),
+        ("en-zh_hant", ("en", "zh-Hant")),
+        ("deueng", ("de", "en")),
+        *((word, None) for word in WORDS),
+    ],
+)
+def test_a_word_is_no_pair(name: str, pair: tuple[str, str] | None) -> None:
+    assert plain_pair(name) == pair

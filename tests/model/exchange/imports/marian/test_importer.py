@@ -246,6 +246,25 @@ def test_a_model_whose_files_name_no_languages_needs_a_pair(tmp_path: Path) -> N
     assert (model.pairs[0].source, model.pairs[0].target) == ("en", "de")
 
 
+@pytest.mark.parametrize("word", ["data", "base", "tiny", "best", "model.test"])
+def test_a_word_that_is_two_codes_names_no_languages(tmp_path: Path, word: str) -> None:
+    folder = copied("student", tmp_path / word)
+    vocabulary = (folder / "vocab.ende.spm").rename(folder / "vocab.spm")
+    with pytest.raises(ForeignModelError, match="no file says which languages"):
+        MARIAN.read(folder, ImportOptions())
+    vocabulary.rename(folder / f"{word.partition('.')[0]}.spm")
+    with pytest.raises(ForeignModelError, match="no file says which languages"):
+        MARIAN.read(folder, ImportOptions())
+
+
+@pytest.mark.parametrize("called", ["en-de", "eng-deu", "engdeu", "student.en-de"])
+def test_a_folder_that_is_named_as_a_pair_names_its_languages(tmp_path: Path, called: str) -> None:
+    folder = copied("student", tmp_path / called)
+    (folder / "vocab.ende.spm").rename(folder / "vocab.spm")
+    (pair,) = MARIAN.read(folder, ImportOptions()).pairs
+    assert (pair.source, pair.target) == ("en", "de")
+
+
 def test_a_vocabulary_of_another_network_is_refused(tmp_path: Path) -> None:
     folder = copied("int8", tmp_path / "model")
     shutil.copy(FIXTURES / "student" / "vocab.ende.spm", folder / "vocab.ende.spm")
