@@ -208,6 +208,7 @@ class _JsonRows:
 
     def __init__(self, lines: list[bytes], columns: Columns) -> None:
         self._columns = columns
+        self._names = [json.dumps(new, ensure_ascii=False) for new in columns.new]
         self._lines = lines
         parsed = [_parsed(line.removeprefix(_BOM)) for line in lines]
         self._sizes = [None if row is None else len(row) for row in parsed]
@@ -222,18 +223,24 @@ class _JsonRows:
         )
 
     def write(self, stream: BinaryIO, found: Sequence[Sequence[str | None]]) -> None:
-        """As of `Rows`; what is no object becomes one with nulls."""
-        names = [json.dumps(new, ensure_ascii=False) for new in self._columns.new]
-        for line, size, texts in zip(self._lines, self._sizes, found, strict=True):
-            members = ", ".join(
-                f"{name}: {json.dumps(text, ensure_ascii=False)}"
-                for name, text in zip(names, texts, strict=True)
-            ).encode()
+        """As of `Rows`; what is no object becomes one with nulls; members that are there stay."""
+        rows = zip(self._lines, self._sizes, self.cells, found, strict=True)
+        for line, size, cells, texts in rows:
+            members = self._members(cells, texts)
             if size is None:
                 stream.write(b"{" + members + b"}\n")
                 continue
             end = line.rindex(b"}")
-            stream.write(line[:end] + (b", " if size else b"") + members + line[end:] + b"\n")
+            comma = b", " if size and members else b""
+            stream.write(line[:end] + comma + members + line[end:] + b"\n")
+
+    def _members(self, cells: Sequence[Cell], texts: Sequence[str | None]) -> bytes:
+        """The new members of a row, but for those that it has."""
+        return ", ".join(
+            f"{name}: {json.dumps(text, ensure_ascii=False)}"
+            for name, cell, text in zip(self._names, cells, texts, strict=True)
+            if cell != HAS_COLUMN
+        ).encode()
 
 
 def _parsed(line: bytes) -> dict[str, object] | None:

@@ -85,6 +85,17 @@ def test_an_object_stays_byte_for_byte_before_its_new_members() -> None:
     ]
 
 
+def test_a_member_that_a_row_has_already_stays_as_it_is() -> None:
+    data = b'{"a":"x","b":"y"}\n{"a":"x","a_de": 3, "b":"y"}\n{"a_de":"z","b_de":[]}'
+    ((_, rows),) = read_all(JsonLinesFormat(), data, COLUMNS, Sizes(100))
+    new: list[list[str | None]] = [["1", "2"], [None, "4"], [None, None]]
+    assert written(rows, new).split(b"\n")[1:] == [
+        b'{"a":"x","a_de": 3, "b":"y", "b_de": "4"}',
+        b'{"a_de":"z","b_de":[]}',
+        b"",
+    ]
+
+
 @given(
     row=st.dictionaries(
         st.text(max_size=3), st.one_of(st.none(), st.floats(), st.text(max_size=4)), max_size=4
