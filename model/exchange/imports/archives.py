@@ -57,7 +57,7 @@ class _Member:
 def unpacked(source: Path) -> Iterator[Path]:
     """What to import: `source` itself, or, of an archive, a folder that lasts as long as the block.
 
-    An archive of one folder alone is that folder.
+    An archive of one folder alone is that folder; another one's has the name of the archive.
 
     Raises:
         ForeignModelError: The archive is damaged, or has something that no model has; everything
@@ -69,11 +69,13 @@ def unpacked(source: Path) -> Iterator[Path]:
         yield source
         return
     with tempfile.TemporaryDirectory(prefix="dragoman-import-") as folder:
+        content = Path(folder, source.stem.removesuffix(".tar"))
+        content.mkdir()
         try:
-            _unpack(source, Path(folder))
+            _unpack(source, content)
         except _UNREADABLE as error:
             raise ForeignModelError(source, [f"cannot be unpacked: {error}"]) from error
-        yield _only_folder(Path(folder))
+        yield _only_folder(content)
 
 
 def is_zip(path: Path) -> bool:
@@ -210,7 +212,8 @@ def _check(source: Path, members: list[_Member], folder: Path) -> None:
     num_bytes, free = sum(member.num_bytes for member in members), shutil.disk_usage(folder).free
     if num_bytes > free:
         problems.append(
-            f"needs {readable_bytes(num_bytes)} in {folder.parent}; {readable_bytes(free)} are free"
+            f"needs {readable_bytes(num_bytes)} in {tempfile.gettempdir()};"
+            f" {readable_bytes(free)} are free"
         )
     if problems:
         raise ForeignModelError(source, problems)

@@ -56,6 +56,17 @@ def test_an_archive_is_a_folder_for_as_long_as_it_is_used(tmp_path: Path, kind: 
     assert not folder.exists()
 
 
+@pytest.mark.parametrize("kind", ["zip", "tar.gz"])
+def test_an_archive_of_several_files_is_a_folder_of_its_name(tmp_path: Path, kind: str) -> None:
+    make = zip_of if kind == "zip" else tar_of
+    with unpacked(make(tmp_path / f"opus-1.0.{kind}", {"a": b"1", "b": b"2"})) as folder:
+        assert (folder.name, sorted(path.name for path in folder.iterdir())) == (
+            "opus-1.0",
+            ["a", "b"],
+        )
+    assert not folder.exists()
+
+
 def test_what_is_no_archive_is_itself(tmp_path: Path) -> None:
     np.savez(tmp_path / "marian.npz", a=np.zeros(3))
     torch.save({"a": torch.zeros(3)}, tmp_path / "weights.pt")
