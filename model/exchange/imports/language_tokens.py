@@ -156,15 +156,15 @@ FAMILIES: Mapping[str, TokenFamily] = MappingProxyType(
 
 
 def chosen_directions(
-    languages: Sequence[Language], wanted: Sequence[tuple[str, str]], *, name: str = ""
+    languages: Sequence[Language], wanted: Sequence[tuple[str, str]], *, names: Iterable[str] = ()
 ) -> tuple[tuple[Language, ...], tuple[LanguagePair, ...], list[str]]:
     """All languages with all their pairs; or no languages, and the pairs that are wanted.
 
     Args:
         languages: Each of them is translated into each other.
         wanted: Source and target tags; empty for all.
-        name: Of the model. Where it says that English is the only source or target
-            (one-to-many, x-en), all others are left out.
+        names: Of the model. Where one says that English is the only source or target
+            (one-to-many, x-en), all others are left out; the first that says it counts.
 
     Returns:
         Languages, pairs, and what is in the way of those that are wanted.
@@ -179,10 +179,11 @@ def chosen_directions(
         chosen, places = all_pairs(known[tag] for tag in tags), set(wanted)
         return (), tuple(pair for pair in chosen if (pair.source, pair.target) in places), []
     pairs = all_pairs(languages)
-    if _FROM_ENGLISH.search(name.lower()):
-        return (), tuple(pair for pair in pairs if pair.source == "en"), []
-    if _INTO_ENGLISH.search(name.lower()):
-        return (), tuple(pair for pair in pairs if pair.target == "en"), []
+    for name in map(str.lower, names):
+        if _FROM_ENGLISH.search(name):
+            return (), tuple(pair for pair in pairs if pair.source == "en"), []
+        if _INTO_ENGLISH.search(name):
+            return (), tuple(pair for pair in pairs if pair.target == "en"), []
     return tuple(languages), pairs, []
 
 

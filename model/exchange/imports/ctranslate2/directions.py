@@ -109,7 +109,7 @@ def find_directions(facts: Facts, options: ImportOptions) -> Directions:
     if family is FAMILIES["opus-mt"]:
         return _of_opus(facts, options)
     languages, pairs, problems = chosen_directions(
-        family.languages(facts.source), options.pairs, name=facts.directory.resolve().name
+        family.languages(facts.source), options.pairs, names=(facts.directory.resolve().name,)
     )
     return Directions(
         pairs=pairs,

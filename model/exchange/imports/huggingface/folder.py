@@ -22,6 +22,8 @@ MAX_TRAINED_LENGTH = 512
 """Tokens of a sentence, where a description says only how many positions there are: no network of
 these families learned longer ones."""
 
+_CACHED = re.compile(r"models--(?:(\w[\w.-]*?)--)?(\w[\w.-]*)")
+"""Folder of a repository in the hub's cache, whose owner and name have no two hyphens in a row."""
 _MAX_CARD_BYTES = 4 * 2**20
 _SPDX = {
     name.lower(): name
@@ -212,8 +214,23 @@ class HuggingFaceFolder:
 
     @property
     def name(self) -> str:
-        """What the model is called: its name on the hub without the owner, or the folder's."""
-        return self._hub_name.rpartition("/")[2] or self.path.name
+        """What the model is called: as its folder, or on the hub where that is the hub's cache."""
+        return self._snapshot.rpartition("/")[2] or self.path.resolve().name
+
+    @property
+    def made_from(self) -> str:
+        """The model that the network was loaded from when it was saved, if config.json names one.
+
+        It may be the model itself, or what this one was trained from.
+        """
+        value = self.config.get("_name_or_path")
+        is_name = isinstance(value, str) and re.fullmatch(r"\w[\w.-]*(/\w[\w.-]*)?", value)
+        return str(value).rpartition("/")[2] if is_name else ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What a family or directions may be told by, the nearest first."""
+        return tuple(filter(None, (self.name, self.made_from)))
 
     @property
     def licence(self) -> str | None:
@@ -228,10 +245,10 @@ class HuggingFaceFolder:
 
     @property
     def licences(self) -> tuple[Licence, ...]:
-        """The model itself, where its folder says under what and whence it is."""
+        """The model itself, where its folder says under what it is, and perhaps whence."""
         if self.licence is None:
             return ()
-        url = f"https://huggingface.co/{self._hub_name}" if "/" in self._hub_name else None
+        url = f"https://huggingface.co/{self._snapshot}" if self._snapshot else None
         return (Licence(corpus=self.name, licence=self.licence, url=url),)
 
     def _bounded(self, name: str, default: int | None, most: int) -> int:
@@ -243,10 +260,12 @@ class HuggingFaceFolder:
         return 1
 
     @property
-    def _hub_name(self) -> str:
-        value = self.config.get("_name_or_path")
-        is_name = isinstance(value, str) and re.fullmatch(r"\w[\w.-]*(/\w[\w.-]*)?", value)
-        return str(value) if is_name else ""
+    def _snapshot(self) -> str:
+        """`OWNER/NAME` of a folder of the hub's cache, which has no name of its own."""
+        path = self.path.resolve()
+        is_snapshot = path.parent.name == "snapshots"
+        match = _CACHED.fullmatch(path.parent.parent.name) if is_snapshot else None
+        return "/".join(filter(None, match.groups())) if match else ""
 
 
 def _state(value: object) -> str:

@@ -25,7 +25,11 @@ from model.exchange.imports.huggingface.folder import HuggingFaceFolder, model_t
 from model.exchange.imports.huggingface.weights import TensorMap, opened_weights
 from model.exchange.imports.huggingface.whole import complete, whole_model
 from model.exchange.imports.imported import ImportedModel, ImportOptions
-from model.exchange.imports.language_tokens import FAMILIES, TokenFamily, chosen_directions
+from model.exchange.imports.language_tokens import (
+    FAMILIES,
+    TokenFamily,
+    chosen_directions,
+)
 from model.exchange.imports.languages import FLORES_CODES, flores_tag
 from model.text.languages.tags import Language, LanguagePair
 from model.text.subwords.pieces import PieceModel
@@ -86,7 +90,7 @@ class HuggingFaceM2M100:
             size = found[0].vocab_size
             folder.problems += unfilled(vocabulary.file, len(vocabulary.table), size)
         languages, pairs, problems = chosen_directions(
-            vocabulary.languages, options.pairs, name=folder.name
+            vocabulary.languages, options.pairs, names=folder.names
         )
         folder.problems += problems
         tokens = bart_tokens(folder, unk_id=vocabulary.table.get("<unk>", 3))
@@ -151,7 +155,8 @@ def _vocabulary(folder: HuggingFaceFolder, pieces: PieceModel | None) -> _Vocabu
     if not kind.startswith("M2M100"):
         if not folder.has(_TABLE_FILE):
             return _nllb(folder, pieces)
-        if folder.has("tokenization_small100.py") or "small100" in folder.name.lower():
+        is_named = any("small100" in name.lower() for name in folder.names)
+        if folder.has("tokenization_small100.py") or is_named:
             return _tagged_pieces(folder, _M2M100_CODES, FAMILIES["small100"])
     return _tagged_pieces(folder, _M2M100_CODES, FAMILIES["m2m100"])
 

@@ -198,11 +198,12 @@ def _pairs(
 
 
 def _stated_pairs(folder: HuggingFaceFolder, pieces: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """What tokenizer_config.json says, or the name of the model."""
+    """What tokenizer_config.json says, or a name of the model."""
     stated = (
         str(folder.tokenizer.get("source_lang") or ""),
         str(folder.tokenizer.get("target_lang") or ""),
     )
     if all(stated):
         return opus_pairs(stated, pieces)
-    return opus_name_pairs(folder.name, pieces)
+    found = (opus_name_pairs(name, pieces) for name in folder.names)
+    return next(filter(None, found), ())

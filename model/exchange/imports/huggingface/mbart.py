@@ -147,7 +147,7 @@ def _directions(
     """Those asked for, or all that the network was trained for."""
     family = FAMILIES["mbart-50"]
     languages, pairs, problems = chosen_directions(
-        family.languages(MBART_CODES), options.pairs, name=folder.name
+        family.languages(MBART_CODES), options.pairs, names=folder.names
     )
     folder.problems += problems
     forced = folder.setting("forced_bos_token_id")

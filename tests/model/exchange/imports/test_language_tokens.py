@@ -104,10 +104,10 @@ def test_names_say_that_english_is_the_only_source_or_target() -> None:
         "mbart-large-50-many-to-one-mmt": {("de", "en"), ("ha", "en")},
     }
     for name, expected in names.items():
-        kept, pairs, problems = chosen_directions(languages, (), name=name)
+        kept, pairs, problems = chosen_directions(languages, (), names=(name, "x-en"))
         assert (kept, problems) == ((), [])
         assert {(pair.source, pair.target) for pair in pairs} == expected
-    kept, pairs, _ = chosen_directions(languages, (), name="opus-en-xh")
+    kept, pairs, _ = chosen_directions(languages, (), names=("opus-en-xh",))
     assert (len(kept), len(pairs)) == (3, 6)
 
 

@@ -164,7 +164,7 @@ def test_what_is_imported_again_is_the_checkpoint(trip: RoundTrip) -> None:
         manifest.pairs,
         manifest.limits,
     )
-    assert (again.name, again.tokenizer.moses) == (manifest.name, manifest.moses)
+    assert (again.name, again.tokenizer.moses) == (trip.last.name, manifest.moses)
     state = trip.checkpoint.transformer.state_dict()
     read = all_reads(again)
     assert read.keys() == state.keys()

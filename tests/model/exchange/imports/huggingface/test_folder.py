@@ -81,24 +81,51 @@ def test_suppressed_tokens_come_from_both_lists(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("hub_name", "name", "url"),
+    ("stated", "made_from"),
     [
-        ("Helsinki-NLP/opus-mt-en-de", "opus-mt-en-de", True),
-        ("opus-mt-en-de", "opus-mt-en-de", False),
-        ("/home/someone/opus", "model", False),
-        ("../opus", "model", False),
-        (None, "model", False),
+        ("Helsinki-NLP/opus-mt-en-de", "opus-mt-en-de"),
+        ("opus-mt-en-de", "opus-mt-en-de"),
+        ("/home/someone/opus", ""),
+        ("../opus", ""),
+        (None, ""),
     ],
 )
-def test_a_model_is_called_as_on_the_hub_or_as_its_folder(
-    tmp_path: Path, hub_name: str | None, name: str, url: bool
+def test_a_model_is_called_as_its_folder_and_not_as_what_it_was_trained_from(
+    tmp_path: Path, stated: str | None, made_from: str
 ) -> None:
-    folder = folder_of(tmp_path / "model", _name_or_path=hub_name)
-    (tmp_path / "model" / "README.md").write_text("---\nlicense: mit\n---\n")
-    assert folder.name == name
-    assert folder.licence == "MIT"
-    expected = f"https://huggingface.co/{hub_name}" if url else None
-    assert [each.url for each in folder.licences] == [expected]
+    folder = folder_of(tmp_path / "mine", _name_or_path=stated)
+    (tmp_path / "mine" / "README.md").write_text("---\nlicense: mit\n---\n")
+    assert (folder.name, folder.made_from) == ("mine", made_from)
+    assert folder.names == (("mine", made_from) if made_from else ("mine",))
+    assert [(each.corpus, each.licence, each.url) for each in folder.licences] == [
+        ("mine", "MIT", None)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cached", "name", "url"),
+    [
+        ("models--Helsinki-NLP--opus-mt-en-de", "opus-mt-en-de", "Helsinki-NLP/opus-mt-en-de"),
+        ("models--t5-small", "t5-small", "t5-small"),
+    ],
+)
+def test_a_folder_of_the_hubs_cache_has_the_name_and_address_of_its_repository(
+    tmp_path: Path, cached: str, name: str, url: str
+) -> None:
+    path = tmp_path / cached / "snapshots" / "0123456789abcdef"
+    path.parent.mkdir(parents=True)
+    folder = folder_of(path, _name_or_path="facebook/base")
+    (path / "README.md").write_text("---\nlicense: mit\n---\n")
+    assert folder.names == (name, "base")
+    assert [each.url for each in folder.licences] == [f"https://huggingface.co/{url}"]
+
+
+def test_a_folder_that_one_stands_in_has_its_own_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder_of(tmp_path / "mine")
+    monkeypatch.chdir(tmp_path / "mine")
+    assert HuggingFaceFolder(Path()).name == "mine"
 
 
 @pytest.mark.parametrize(

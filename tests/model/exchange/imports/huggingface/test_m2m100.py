@@ -136,6 +136,24 @@ def test_fillers_and_the_mask_are_never_generated(tmp_path: Path) -> None:
     assert (network.norm_placement, network.position_offset) == ("pre", 2)
 
 
+@pytest.mark.parametrize(
+    ("called", "stated", "sides"),
+    [
+        ("wmt21-x-en", "facebook/wmt21-dense-24-wide-en-x", {("target", "en")}),
+        ("mine", "facebook/wmt21-dense-24-wide-en-x", {("source", "en")}),
+    ],
+)
+def test_directions_are_told_by_the_folder_before_what_it_was_made_from(
+    tmp_path: Path, called: str, stated: str, sides: set[tuple[str, str]]
+) -> None:
+    folder = m2m100_folder(tmp_path / called, kind="wmt21")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"_name_or_path": stated}))
+    model = imported(folder)
+    assert (len(model.pairs), model.name) == (7, called)
+    assert {(side, getattr(pair, side)) for pair in model.pairs for side, _ in sides} == sides
+
+
 def test_a_mixture_of_experts_is_refused(tmp_path: Path) -> None:
     folder = m2m100_folder(tmp_path / "m")
     config = json.loads((folder / "config.json").read_text())
