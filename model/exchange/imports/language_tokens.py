@@ -27,6 +27,10 @@ _MBART_CODES = """
 MBART_CODES: tuple[str, ...] = tuple(_MBART_CODES.split())
 """Tokens of mBART-50, in the order of their ids."""
 
+NLLB_LEGACY_PROBLEM = (
+    "tokenizer_config.json: legacy_behaviour is true; its network learnt language tags behind"
+    " sentences (`X </s> eng_Latn`), and only tags before them are known"
+)
 _WITHDRAWN: Mapping[str, str] = MappingProxyType({"in": "id", "iw": "he", "jw": "jv"})
 """Codes that ISO 639 does not have any more."""
 _MADLAD_CODE = re.compile("[a-z]{2,3}(_[A-Z][a-z]{3})?(_[A-Z]{2})?")

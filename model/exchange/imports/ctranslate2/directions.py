@@ -19,6 +19,7 @@ from model.errors import CheckpointError, ConfigError, ForeignModelError, shown
 from model.exchange.imports.imported import ImportOptions
 from model.exchange.imports.language_tokens import (
     FAMILIES,
+    NLLB_LEGACY_PROBLEM,
     TokenFamily,
     chosen_directions,
     opus_directions,
@@ -111,6 +112,9 @@ def find_directions(facts: Facts, options: ImportOptions) -> Directions:
     languages, pairs, problems = chosen_directions(
         family.languages(facts.source), options.pairs, names=(facts.directory.resolve().name,)
     )
+    tokenizer = _object(facts.directory / TOKENIZER_FILE)
+    if family is FAMILIES["nllb"] and tokenizer.get("legacy_behaviour"):
+        problems.append(NLLB_LEGACY_PROBLEM)
     return Directions(
         pairs=pairs,
         languages=languages,

@@ -27,6 +27,7 @@ from model.exchange.imports.huggingface.whole import complete, whole_model
 from model.exchange.imports.imported import ImportedModel, ImportOptions
 from model.exchange.imports.language_tokens import (
     FAMILIES,
+    NLLB_LEGACY_PROBLEM,
     TokenFamily,
     chosen_directions,
 )
@@ -183,6 +184,8 @@ def code_piece(code: str) -> str:
 
 def _nllb(folder: HuggingFaceFolder, pieces: PieceModel | None) -> _Vocabulary:
     """SentencePiece's numbering and one, then the codes of FLORES-200, then the mask."""
+    if folder.tokenizer.get("legacy_behaviour"):
+        folder.problems.append(NLLB_LEGACY_PROBLEM)
     if pieces is None:
         return _Vocabulary(family="NLLB", file=SPM_FILE, table={}, languages=())
     table = nllb_pieces(pieces)

@@ -177,6 +177,13 @@ def test_directions_can_be_narrowed(tmp_path: Path) -> None:
     assert problem == "does not have fr; it has de, en, zh-Hans"
 
 
+def test_nllb_with_tags_behind_sentences_is_refused(tmp_path: Path) -> None:
+    directory = tagged_directory(tmp_path / "engine", "eng_Latn", "deu_Latn")
+    write_json(directory / "tokenizer_config.json", {"legacy_behaviour": True})
+    (problem,) = problems_of(directory, ImportOptions())
+    assert "legacy_behaviour is true" in problem
+
+
 def test_english_alone_is_the_source_where_the_name_says_so(tmp_path: Path) -> None:
     name = "mbart-large-50-one-to-many-mmt"
     imported = read(tagged_directory(tmp_path / name, *MBART_CODES[:6]))

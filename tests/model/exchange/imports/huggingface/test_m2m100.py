@@ -154,6 +154,17 @@ def test_directions_are_told_by_the_folder_before_what_it_was_made_from(
     assert {(side, getattr(pair, side)) for pair in model.pairs for side, _ in sides} == sides
 
 
+def test_nllb_with_tags_behind_sentences_is_refused(tmp_path: Path) -> None:
+    folder = m2m100_folder(tmp_path / "nllb", kind="nllb")
+    path = folder / "tokenizer_config.json"
+    stated = json.loads(path.read_text())
+    path.write_text(json.dumps(stated | {"legacy_behaviour": False}))
+    assert imported(folder).languages
+    path.write_text(json.dumps(stated | {"legacy_behaviour": True}))
+    with pytest.raises(ForeignModelError, match="legacy_behaviour is true"):
+        imported(folder)
+
+
 def test_a_mixture_of_experts_is_refused(tmp_path: Path) -> None:
     folder = m2m100_folder(tmp_path / "m")
     config = json.loads((folder / "config.json").read_text())
