@@ -149,17 +149,19 @@ def _vocabulary(folder: HuggingFaceFolder, pieces: PieceModel | None) -> _Vocabu
     kind = str(folder.tokenizer.get("tokenizer_class") or "")
     if kind.startswith("Nllb"):
         return _nllb(folder, pieces)
-    if kind == "SMALL100Tokenizer":
+    if _is_small100(folder, kind):
         return _tagged_pieces(folder, _M2M100_CODES, FAMILIES["small100"])
     if folder.tokenizer.get("language_codes") == "wmt21":
         return _tagged_pieces(folder, _WMT21_CODES, FAMILIES["m2m100"], title="WMT21")
-    if not kind.startswith("M2M100"):
-        if not folder.has(_TABLE_FILE):
-            return _nllb(folder, pieces)
-        is_named = any("small100" in name.lower() for name in folder.names)
-        if folder.has("tokenization_small100.py") or is_named:
-            return _tagged_pieces(folder, _M2M100_CODES, FAMILIES["small100"])
+    if not kind.startswith("M2M100") and not folder.has(_TABLE_FILE):
+        return _nllb(folder, pieces)
     return _tagged_pieces(folder, _M2M100_CODES, FAMILIES["m2m100"])
+
+
+def _is_small100(folder: HuggingFaceFolder, kind: str) -> bool:
+    """Whether it is SMaLL-100, whose files may name M2M100's tokenizer, which it is loaded with."""
+    is_named = any("small100" in name.lower() for name in folder.names)
+    return kind == "SMALL100Tokenizer" or folder.has("tokenization_small100.py") or is_named
 
 
 def _tagged_pieces(

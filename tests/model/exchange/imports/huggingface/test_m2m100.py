@@ -136,6 +136,23 @@ def test_fillers_and_the_mask_are_never_generated(tmp_path: Path) -> None:
     assert (network.norm_placement, network.position_offset) == ("pre", 2)
 
 
+@pytest.mark.parametrize("sign", ["code", "folder", "origin"])
+def test_small100_is_known_though_its_files_name_m2m100s_tokenizer(
+    tmp_path: Path, sign: str
+) -> None:
+    folder = m2m100_folder(tmp_path / ("my-SMaLL100" if sign == "folder" else "m"))
+    assert imported(folder).languages[0].target_prefix or sign == "folder"
+    if sign == "code":
+        (folder / "tokenization_small100.py").write_text("")
+    if sign == "origin":
+        config = json.loads((folder / "config.json").read_text())
+        stated = json.dumps(config | {"_name_or_path": "alirezamsh/small100"})
+        (folder / "config.json").write_text(stated)
+    model = imported(folder, ("en", "de"))
+    assert (model.family, model.pairs[0].source_prefix) == ("SMaLL-100", ("__de__",))
+    assert model.pairs[0].target_prefix == ()
+
+
 @pytest.mark.parametrize(
     ("called", "stated", "sides"),
     [
