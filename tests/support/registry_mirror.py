@@ -115,19 +115,21 @@ class Mirror:
             self.files[f"/{repository}/resolve/{COMMIT}/{name}"] = data
 
     def put_firefox_model(self, pair: str, entry: Mapping[str, object], **files: bytes) -> None:
-        """A model of the Firefox registry, its files packed; the index keeps what it had."""
+        """A model of the Firefox registry, its files packed; the index keeps what it had.
+
+        Of the model alone it has a size and a checksum.
+        """
         path = "/db/models.json"
         index = json.loads(self.files.get(path, b'{"generated": "x", "models": {}}'))
-        listed = {}
+        listed: dict[str, dict[str, object]] = {}
         for kind, data in files.items():
             name = _FIREFOX_NAMES[kind].format(pair=pair.replace("-", "").lower())
             name = f"models/{pair}/{entry['architecture']}/exported/{name}"
             self.files[f"/{name}"] = gzip.compress(data, mtime=0)
-            listed[kind] = {
-                "path": name,
-                "uncompressedSize": len(data),
-                "uncompressedHash": hashlib.sha256(data).hexdigest(),
-            }
+            listed[kind] = {"path": name}
+            if kind == "model":
+                listed[kind]["uncompressedSize"] = len(data)
+                listed[kind]["uncompressedHash"] = hashlib.sha256(data).hexdigest()
         index["models"].setdefault(pair, []).append({**entry, "files": listed})
         self.put_json(path, index)
 

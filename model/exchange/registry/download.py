@@ -12,6 +12,7 @@ from pathlib import Path
 
 from model.errors import RegistryError, UnreachableError
 from model.exchange.registry.checksum import Verifier, blocks, is_packed, problem_of, unpack
+from model.exchange.registry.kept import drop_checksum, keep_checksum, known_content
 from model.exchange.registry.listing import Content, RemoteFile
 from model.exchange.registry.retries import Retries, check_status
 from model.exchange.registry.transport import Reply, Transport, content_length
@@ -53,14 +54,15 @@ class Downloader:
     def fetch(self, file: RemoteFile, target: Path) -> None:
         """Make `target` the file, whose bytes are then those of the listing.
 
-        One that is there and is right stays. One that is not is replaced, once the right one is
-        there. After any error but a broken connection, nothing is left of what came.
+        One that is there and is right stays; where no checksum is listed, it must have the one
+        that was kept when it came. One that is not is replaced, once the right one is there. After
+        any error but a broken connection, nothing is left of what came.
 
         Raises:
             RegistryError: The server has no such file, or another one.
             OSError: The disk is full, or cannot be written.
         """
-        if is_file(target) and problem_of(target, file.final) is None:
+        if _is_right(target, file):
             self.advance(file.stored.size or file.final.size or 0)
             return
         growing = _Growing(target.with_name(f".{target.name}{PARTIAL_SUFFIX}"), file, self)
@@ -72,6 +74,13 @@ class Downloader:
                 raise
             growing.complete()  # what an earlier process left was of another file
         growing.finish(target)
+
+
+def _is_right(target: Path, file: RemoteFile) -> bool:
+    if not is_file(target):
+        return False
+    known = known_content(target, file)
+    return known is not None and problem_of(target, known) is None
 
 
 class _Growing:
@@ -110,9 +119,12 @@ class _Growing:
             if self._file.unpacked is not None:
                 whole = self._unpacked()
             flush(whole)
+            if self._file.final.checksum is None:
+                keep_checksum(whole, target)
             whole.replace(target)
         except BaseException:
             whole.unlink(missing_ok=True)
+            drop_checksum(target)
             raise
         finally:
             self._drop()

@@ -11,6 +11,7 @@ from pathlib import Path
 from model.errors import ConfigError, RegistryError
 from model.exchange.registry.cache import Cache, locked
 from model.exchange.registry.download import PARTIAL_SUFFIX, Downloader
+from model.exchange.registry.kept import known_content
 from model.exchange.registry.listing import Listing, RemoteFile
 from model.system.paths import is_file
 
@@ -63,7 +64,9 @@ def missing_bytes(listing: Listing, cache: Cache) -> int:
 
 def _missing(folder: Path, file: RemoteFile) -> int:
     target = folder / file.path
-    if is_file(target) and (file.final.size is None or target.stat().st_size == file.final.size):
+    size = file.final.size
+    is_whole = is_file(target) and (size is None or target.stat().st_size == size)
+    if is_whole and known_content(target, file) is not None:
         return 0
     partial = target.with_name(f".{target.name}{PARTIAL_SUFFIX}")
     there = partial.stat().st_size if is_file(partial) else 0

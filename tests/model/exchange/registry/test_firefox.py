@@ -1,6 +1,7 @@
 """Pairs of the Firefox registry, from a mirror in its layout."""
 
 import gzip
+import hashlib
 import json
 
 import pytest
@@ -63,10 +64,25 @@ def test_files_are_unpacked_and_verified(
         "model.deen.intgemm.alphas.bin": MODEL,
         "vocab.deen.spm": b"v",
         "lex.50.50.deen.s2t.bin": b"l",
+        ".vocab.deen.spm.sha256": hashlib.sha256(b"v").hexdigest().encode(),
+        ".lex.50.50.deen.s2t.bin.sha256": hashlib.sha256(b"l").hexdigest().encode(),
     }
     mirror.asked.clear()
     assert pull(listing, cache, quick_downloader(waits), on_wait=lambda: None) == folder
     assert mirror.asked == []
+
+
+@pytest.mark.parametrize("damage", [b"", b"w", b"vv"])
+def test_a_vocabulary_that_was_damaged_in_the_cache_comes_again(
+    firefox: Firefox, mirror: Mirror, cache: Cache, waits: Waits, damage: bytes
+) -> None:
+    listing = firefox.find(FirefoxName(source="de", target="en"))
+    folder = pull(listing, cache, quick_downloader(waits), on_wait=lambda: None)
+    (folder / "vocab.deen.spm").write_bytes(damage)
+    mirror.asked.clear()
+    pull(listing, cache, quick_downloader(waits), on_wait=lambda: None)
+    assert (folder / "vocab.deen.spm").read_bytes() == b"v"
+    assert [one.path.rpartition("/")[2] for one in mirror.asked] == ["vocab.deen.spm.gz"]
 
 
 def test_other_bytes_are_refused(
@@ -129,7 +145,7 @@ def test_what_is_not_there_is_told_with_what_is(firefox: Firefox) -> None:
 def test_offers_are_the_released_ones_the_best_first(firefox: Firefox) -> None:
     offers = firefox.offers("de", "en")
     assert [one.name for one in offers] == ["firefox:de-en/base-memory", "firefox:de-en/tiny"]
-    assert (offers[0].size, offers[0].licence) == (len(MODEL) + 2, "MPL-2.0")
+    assert (offers[0].size, offers[0].licence) == (len(MODEL), "MPL-2.0")
     assert offers[0].score is not None
     assert offers[0].score.value == 0.883
     assert firefox.offers("en", "de") == ()
