@@ -7,6 +7,7 @@ any characters are. It is exact: an inflected form is no term. How a term comes 
 stands for.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -149,11 +150,12 @@ class Glossary:
 
 
 def inside(terms: Sequence[Term], start: int, end: int) -> tuple[Term, ...]:
-    """The terms of a stretch, with places counted from its beginning."""
+    """The terms of a stretch, which are in order, with places counted from its beginning."""
+    low, high = (bisect_left(terms, place, key=lambda term: term.start) for place in (start, end))
     return tuple(
         replace(term, start=term.start - start, end=term.end - start)
-        for term in terms
-        if start <= term.start and term.end <= end
+        for term in terms[low:high]
+        if term.end <= end
     )
 
 

@@ -67,7 +67,8 @@ class Carried:
         shown: That.
         stand_ins: In the order of the text.
         loose: Marks that are left out, likewise.
-        marks: Texts of all marks that something else does not stand for.
+        marks: Texts of all marks, of those that touch each other as one, but where something else
+            stands for all of it.
         casing: Casing that was taken off; None if none was.
     """
 

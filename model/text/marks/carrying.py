@@ -15,6 +15,7 @@ Which marks there are is `model.text.marks.finding`; whether words are left betw
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 
 from model.text.languages.scripts import is_one_word
 from model.text.marks.carried import Carried, Loose, Placed, Restored, StandIn
@@ -55,14 +56,19 @@ def carry(
     Returns:
         None if there are not enough names, or too many loose marks to be placed.
     """
+    max_groups = _MAX_LOOSE + len(names) + len(numbers)
+    groups = list(islice(_grouped(text, marks), max_groups + 1))
+    if len(groups) > max_groups:
+        return None
     words = text if casing is None else lowered(text, language)
     folded = text.lower()
     free = [(name for name in some if name.lower() not in folded) for some in (names, numbers)]
     shown, done = "", 0
     each: list[StandIn | Loose | None] = []
-    for start, end, kind in _grouped(text, marks):
+    for own, kind in groups:
+        start, end = own[0].start, own[-1].end
         shown += words[done:start]
-        mark, after, done = _written(text, start, end, marks), text[end : end + 1], end
+        mark, after, done = _written(text, own), text[end : end + 1], end
         if kind in LOOSE_KINDS:
             each.append(_loose(mark, shown, after))
             # Of two spaces, one before it and one behind it, one is left; two words stay two.
@@ -78,7 +84,11 @@ def carry(
         shown=shown + words[done:],
         stand_ins=tuple(one for one in each if isinstance(one, StandIn)),
         loose=loose,
-        marks=tuple(text[mark.start : mark.end] for mark in marks if mark.replacement is None),
+        marks=tuple(
+            one.mark
+            for one, (own, _) in zip(each, groups, strict=True)
+            if one is not None and any(mark.replacement is None for mark in own)
+        ),
         casing=casing,
     )
 
@@ -149,34 +159,43 @@ def without_marks_of(carried: Carried, text: str) -> Carried:
     return replace(carried, stand_ins=tuple(stand_ins), loose=tuple(loose))
 
 
-def _grouped(text: str, marks: Sequence[Mark]) -> Iterator[tuple[int, int, Kind]]:
-    """Marks as (start, end, kind); words that touch, or have one sign between them, are one.
+def _grouped(text: str, marks: Sequence[Mark]) -> Iterator[tuple[list[Mark], Kind]]:
+    """Marks with what they are; words that touch, or have one sign between them, are one.
 
     Inline codes stay apart, because each of them has a place of its own.
     """
-    groups: list[tuple[int, int, Kind]] = []
+    own: list[Mark] = []
+    kind: Kind = "word"
     for mark in marks:
-        start, end, kind = groups[-1] if groups else (0, -1, mark.kind)
-        is_alike = (kind in LOOSE_KINDS) == (mark.kind in LOOSE_KINDS)
-        between = text[end : mark.start]
-        is_near = not between or (kind not in LOOSE_KINDS and between in _JOINERS)
-        is_apart = end > 0 and (is_loose(text[end - 1]) or is_loose(text[mark.start]))
-        if groups and is_alike and is_near and not is_apart:
+        if own and _is_beside(text, own[-1], mark):
             is_same = kind == mark.kind or kind in LOOSE_KINDS
-            groups[-1] = (start, mark.end, kind if is_same else "word")
+            kind = kind if is_same else "word"
         else:
-            groups.append((mark.start, mark.end, mark.kind))
-    return iter(groups)
+            if own:
+                yield own, kind
+            own, kind = [], mark.kind
+        own.append(mark)
+    if own:
+        yield own, kind
 
 
-def _written(text: str, start: int, end: int, marks: Sequence[Mark]) -> str:
+def _is_beside(text: str, one: Mark, other: Mark) -> bool:
+    """Whether two marks, one behind the other, are carried as one."""
+    is_loose_kind = one.kind in LOOSE_KINDS
+    between = text[one.end : other.start]
+    is_near = not between or (not is_loose_kind and between in _JOINERS)
+    is_apart = is_loose(text[one.end - 1]) or is_loose(text[other.start])
+    return is_near and not is_apart and is_loose_kind == (other.kind in LOOSE_KINDS)
+
+
+def _written(text: str, own: Sequence[Mark]) -> str:
     """A stretch that marks take, with what stands for them."""
-    own = [mark for mark in marks if start <= mark.start < end and mark.replacement is not None]
-    parts, done = [], start
+    parts, done = [], own[0].start
     for mark in own:
-        parts += [text[done : mark.start], mark.replacement or ""]
-        done = mark.end
-    return "".join([*parts, text[done:end]])
+        if mark.replacement is not None:
+            parts += [text[done : mark.start], mark.replacement]
+            done = mark.end
+    return "".join([*parts, text[done : own[-1].end]])
 
 
 def _stand_in(

@@ -1,9 +1,12 @@
 """Terms in texts, what stands for them, and whether it is there."""
 
+from random import Random
+
 import pytest
 
 from model.text.constraints.glossary import Entry, Glossary, Term, inside, uses_of, with_targets
 from model.text.marks.finding import find_marks
+from support.work import num_lines
 
 
 def glossary(*pairs: tuple[str, str], is_case_sensitive: bool = False) -> Glossary:
@@ -84,6 +87,30 @@ def test_targets_stand_in_the_places_of_terms_and_parts_keep_theirs() -> None:
     assert with_targets(text, terms) == "a Katze and a Katze"
     (term,) = inside(terms, 6, len(text))
     assert text[6:][term.start : term.end] == "cat"
+
+
+def test_the_terms_of_a_stretch_are_those_that_are_whole_in_it() -> None:
+    chance = Random(3)
+    for _ in range(200):
+        places = sorted(chance.sample(range(60), 20))
+        terms = [
+            Term(start=start, end=end, target=f"{start}", is_case_sensitive=False)
+            for start, end in zip(places[::2], places[1::2], strict=True)
+        ]
+        start, end = sorted(chance.sample(range(61), 2))
+        own = [term for term in terms if start <= term.start and term.end <= end]
+        found = inside(terms, start, end)
+        assert [term.target for term in found] == [term.target for term in own]
+        assert [(term.start + start, term.end + start) for term in found] == [
+            (term.start, term.end) for term in own
+        ]
+
+
+def test_no_more_terms_are_looked_at_than_a_stretch_has() -> None:
+    terms = [
+        Term(start=2 * n, end=2 * n + 1, target="x", is_case_sensitive=False) for n in range(4000)
+    ]
+    assert num_lines(lambda: inside(terms, 5000, 5020)) < 1000
 
 
 def test_the_hop_out_of_a_pivot_leaves_what_the_hop_into_it_has_put() -> None:

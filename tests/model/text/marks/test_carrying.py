@@ -1,14 +1,25 @@
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pytest
 
 from model.text.marks.carried import Carried
 from model.text.marks.carrying import carry, restore
-from model.text.marks.finding import find_marks
+from model.text.marks.finding import Mark, find_marks
 from model.text.marks.inline_codes import code
 
 NAMES = ("X1", "X2", "X3")
 NUMBERS = ("47", "58")
+
+
+class Watched(list[Mark]):
+    """Marks that count how many of them are read."""
+
+    num_read = 0
+
+    def __iter__(self) -> Iterator[Mark]:
+        for mark in super().__iter__():
+            self.num_read += 1
+            yield mark
 
 
 def carried_of(text: str) -> Carried:
@@ -57,6 +68,36 @@ def test_a_letter_that_is_longer_in_small_moves_no_mark() -> None:
 def test_without_enough_stand_ins_nothing_is_carried() -> None:
     text = "{a} or {b} or {c} or {d}"
     assert carry(text, find_marks(text), NAMES) is None
+
+
+def test_too_many_marks_are_given_up_without_reading_them_all() -> None:
+    text = "a 😀 {b} " * 5000
+    marks = Watched(find_marks(text))
+    assert carry(text, marks, NAMES, NUMBERS) is None
+    assert marks.num_read < 100
+
+
+def test_every_mark_is_read_once_however_many_touch_each_other() -> None:
+    text = " and ".join(["{a}%s" * 100] * 3)
+    marks = Watched(find_marks(text))
+    carried = carry(text, marks, NAMES, NUMBERS)
+    assert carried is not None
+    assert marks.num_read == len(marks) == 600
+    assert carried.marks == ("{a}%s" * 100,) * 3
+
+
+def test_what_stands_for_marks_is_carried_instead_of_them() -> None:
+    text = "the cat/{x}, a dog and <b>{y}</b>"
+    cat, dog = (text.index(word) for word in ("cat", "dog"))
+    terms = [
+        Mark(start=cat, end=cat + 3, kind="term", replacement="Katze"),
+        Mark(start=dog, end=dog + 3, kind="term", replacement="Hund"),
+    ]
+    marks = sorted([*terms, *find_marks(text)], key=lambda mark: mark.start)
+    carried = carry(text, marks, NAMES)
+    assert carried is not None
+    assert [one.mark for one in carried.stand_ins] == ["Katze/{x}", "Hund", "{y}"]
+    assert carried.marks == ("Katze/{x}", "<b>", "{y}", "</b>")
 
 
 @pytest.mark.parametrize(
