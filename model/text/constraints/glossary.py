@@ -17,6 +17,9 @@ from model.text.marks.finding import Mark
 MAX_ENTRIES = 500
 MAX_TERM_CHARACTERS = 200
 
+_JOINING = "_"
+"""What is of a word beside letters and digits."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
@@ -149,6 +152,43 @@ class Glossary:
         return None
 
 
+class _Places:
+    """Places of a translation, each of which serves one term.
+
+    What was passed over for a target stays so: a later search for it goes on where the last ended.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._exact, self._small = text, _small(text)
+        in_words = {one for one in set(text) if is_one_word(one, one, joining=_JOINING)}
+        self._in_words = bytes(one in in_words for one in text)
+        self._taken = bytearray(len(text))
+        self._done: dict[tuple[str, bool], int] = {}
+
+    def take(self, target: str, *, is_case_sensitive: bool) -> bool:
+        """Whether a target is anywhere as whole words that serve no other term; now they do."""
+        text = self._exact if is_case_sensitive else self._small
+        target = target if is_case_sensitive else _small(target)
+        key = target, is_case_sensitive
+        start = text.find(target, self._done.get(key, 0))
+        while start >= 0:
+            end = start + len(target)
+            if not self._is_edge(start):
+                following = self._in_words.find(0, start)  # the end of the word that it is in
+                start = text.find(target, following) if following >= 0 else -1
+            elif self._is_edge(end) and 1 not in self._taken[start:end]:
+                self._taken[start:end] = b"\1" * len(target)
+                self._done[key] = end
+                return True
+            else:
+                start = text.find(target, start + 1)
+        self._done[key] = len(text)
+        return False
+
+    def _is_edge(self, place: int) -> bool:
+        return self._in_words[max(place - 1, 0) : place + 1] != b"\1\1"
+
+
 def inside(terms: Sequence[Term], start: int, end: int) -> tuple[Term, ...]:
     """The terms of a stretch, which are in order, with places counted from its beginning."""
     low, high = (bisect_left(terms, place, key=lambda term: term.start) for place in (start, end))
@@ -182,17 +222,12 @@ def uses_of(terms: Sequence[Term], source: str, translation: str) -> tuple[TermU
     """
     if not terms:
         return ()
-    exact, folded = translation, _small(translation)
+    places = _Places(translation)
     hits = set()
     for index in sorted(range(len(terms)), key=lambda index: -len(terms[index].target)):
         term = terms[index]
-        target = term.target if term.is_case_sensitive else _small(term.target)
-        start = _place_of(target, exact if term.is_case_sensitive else folded)
-        if start >= 0:
+        if places.take(term.target, is_case_sensitive=term.is_case_sensitive):
             hits.add(index)
-            taken = "\0" * len(target)
-            exact = exact[:start] + taken + exact[start + len(target) :]
-            folded = folded[:start] + taken + folded[start + len(target) :]
     return tuple(
         TermUse(source=source[term.start : term.end], target=term.target, is_hit=index in hits)
         for index, term in enumerate(terms)
@@ -210,17 +245,9 @@ def _gaps(text: str, marks: Sequence[Mark]) -> Iterator[tuple[int, int]]:
 
 def _is_edge(text: str, place: int) -> bool:
     """Whether a word may begin or end at a place."""
-    return not 0 < place < len(text) or not is_one_word(text[place - 1], text[place], joining="_")
-
-
-def _place_of(target: str, text: str) -> int:
-    """Where a text has a target as whole words; −1 where it has not."""
-    start = text.find(target)
-    while start >= 0:
-        if _is_edge(text, start) and _is_edge(text, start + len(target)):
-            return start
-        start = text.find(target, start + 1)
-    return -1
+    return not 0 < place < len(text) or not is_one_word(
+        text[place - 1], text[place], joining=_JOINING
+    )
 
 
 def _in_casing(entry: Entry, found: str) -> str:

@@ -63,7 +63,7 @@ class Compared:
         target: Its translation.
         source_ids: What the network read.
         target_ids: What it wrote.
-        marks: Texts of the marks in the source.
+        marks: Texts of the marks in the source, of those that touch each other as one.
         is_lost: Marks were not found where they should be, or are not in their order.
         is_truncated: The end was forced.
         is_term_missed: What stands for a term is not in it.
@@ -108,14 +108,17 @@ def differs_in_marks(source: str, target: str, marks: Collection[str], beginning
 
     Those of its beginning, which the caller wrote, are no others.
     """
-    if any(target.count(mark) < source.count(mark) for mark in marks):
+    if any(target.count(mark) < source.count(mark) for mark in set(marks)):
         return True
-    written = find_marks(target)
+    written = _found_marks(target)
     if not written:
         return False
-    found = Counter(target[mark.start : mark.end] for mark in written)
+    read = _found_marks(source)
+    # What was found as often is there as often, so nothing is searched again for it.
     return any(
-        max(source.count(mark), beginning.count(mark)) < number for mark, number in found.items()
+        max(source.count(mark), beginning.count(mark)) < number
+        for mark, number in written.items()
+        if read[mark] < number
     )
 
 
@@ -144,6 +147,10 @@ def is_copy(source: str, target: str) -> bool:
         return False
     num_words = sum(any(map(str.isalpha, word)) for word in source.split())
     return num_words >= _MIN_COPIED_WORDS or _num_wide(source) > _MIN_COPIED_WORDS
+
+
+def _found_marks(text: str) -> Counter[str]:
+    return Counter(text[mark.start : mark.end] for mark in find_marks(text))
 
 
 def _size(text: str) -> int:

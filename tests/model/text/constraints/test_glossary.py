@@ -1,10 +1,14 @@
 """Terms in texts, what stands for them, and whether it is there."""
 
+from collections.abc import Sequence
 from random import Random
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from model.text.constraints.glossary import Entry, Glossary, Term, inside, uses_of, with_targets
+from model.text.languages.scripts import is_one_word
 from model.text.marks.finding import find_marks
 from support.work import num_lines
 
@@ -79,6 +83,56 @@ def test_a_place_in_the_translation_serves_one_term_and_whole_words_count() -> N
     term = Term(start=0, end=2, target="Go", is_case_sensitive=True)
     assert not uses_of([term], "Go", "go")[0].is_hit
     assert uses_of([term], "Go", "用Go写")[0].is_hit
+
+
+def slow_hits(terms: Sequence[Term], translation: str) -> list[bool]:
+    """Whether each term's target is there, found by trying every place anew."""
+    left = {True: translation, False: translation.lower()}
+    hits = [False] * len(terms)
+    for index in sorted(range(len(terms)), key=lambda index: -len(terms[index].target)):
+        term = terms[index]
+        target = term.target if term.is_case_sensitive else term.target.lower()
+        text = left[term.is_case_sensitive]
+        for start in range(len(text) - len(target) + 1):
+            end = start + len(target)
+            is_whole = not any(
+                is_one_word(text[max(place - 1, 0) : place], text[place : place + 1], joining="_")
+                for place in (start, end)
+            )
+            if text[start:end] == target and is_whole:
+                left = {
+                    key: value[:start] + "\0" * len(target) + value[end:]
+                    for key, value in left.items()
+                }
+                hits[index] = True
+                break
+    return hits
+
+
+WORDS = st.text(st.sampled_from("abA_ -猫é1"), min_size=1, max_size=4)
+
+
+@given(st.lists(st.tuples(WORDS, st.booleans()), max_size=12), st.lists(WORDS, max_size=20))
+@settings(max_examples=500, deadline=None)
+def test_targets_are_found_as_if_every_place_was_tried(
+    targets: list[tuple[str, bool]], parts: list[str]
+) -> None:
+    terms = [
+        Term(start=0, end=1, target=target, is_case_sensitive=is_case_sensitive)
+        for target, is_case_sensitive in targets
+    ]
+    translation = "".join(parts)
+    uses = uses_of(terms, "x", translation)
+    assert [use.is_hit for use in uses] == slow_hits(terms, translation)
+
+
+@pytest.mark.parametrize("translation", ["xaby ", "ab ", "猫ab猫", "xab", "abab "])
+def test_twice_the_terms_in_twice_the_text_are_about_twice_the_work(translation: str) -> None:
+    def work(num: int) -> int:
+        term = Term(start=0, end=2, target="ab", is_case_sensitive=False)
+        return num_lines(lambda: uses_of([term] * num, "ab", translation * num * 2))
+
+    assert work(400) < 3 * work(200)
 
 
 def test_targets_stand_in_the_places_of_terms_and_parts_keep_theirs() -> None:

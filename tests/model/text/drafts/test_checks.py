@@ -1,6 +1,10 @@
 import random
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from model.text.drafts.checks import (
     ALL_CHECKS,
@@ -14,6 +18,7 @@ from model.text.drafts.checks import (
     is_copy,
 )
 from model.text.drafts.segments import RETRY_NGRAM
+from model.text.marks.finding import find_marks
 
 
 @pytest.mark.parametrize(
@@ -47,6 +52,44 @@ def test_marks_are_compared_as_often_as_they_are_there() -> None:
     assert differs_in_marks("a %s", "b", ["%s"])
     assert differs_in_marks("a %s", "b %s %s", ["%s"])
     assert differs_in_marks("a", "b {x}", [])
+
+
+def slow_difference(source: str, target: str, marks: Sequence[str], beginning: str) -> bool:
+    """The same, with every mark counted in all of the text."""
+    found = [target[mark.start : mark.end] for mark in find_marks(target)]
+    return any(target.count(mark) < source.count(mark) for mark in marks) or any(
+        max(source.count(mark), beginning.count(mark)) < found.count(mark) for mark in found
+    )
+
+
+TEXTS = st.lists(
+    st.sampled_from([*"a *_%`猫", "%s", "{x}", "<b>", "</b>", "`c`", "**", ":)", "😀", "- "]),
+    max_size=12,
+).map("".join)
+
+
+@given(TEXTS, TEXTS, st.lists(st.sampled_from(["%s", "{x}", "*", "<b>", "%s%s"])), TEXTS)
+@settings(max_examples=500, deadline=None)
+def test_marks_are_compared_as_if_each_was_counted(
+    source: str, target: str, marks: list[str], beginning: str
+) -> None:
+    for other in (target, source, f"{source}{target}"):
+        slow = slow_difference(source, other, marks, beginning)
+        assert differs_in_marks(source, other, marks, beginning) is slow
+
+
+def test_marks_that_came_through_are_not_searched_for_one_by_one() -> None:
+    class Watched(str):
+        num_counts = 0
+
+        def count(self, *arguments: Any) -> int:
+            self.num_counts += 1
+            return super().count(*arguments)
+
+    text = "".join(f"{{name{number}}}" for number in range(1000))
+    source, target = Watched(f"Give {text}"), Watched(f"Gib {text}")
+    assert not differs_in_marks(source, target, [text, text])
+    assert source.num_counts + target.num_counts == 2
 
 
 @pytest.mark.parametrize(
