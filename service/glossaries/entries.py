@@ -29,7 +29,7 @@ def read_entries(text: str, kind: EntriesFormat, languages: Languages) -> dict[s
     """Targets by their sources, in order.
 
     Args:
-        text: An entry a line; empty lines count as none.
+        text: An entry a line; empty lines, and a byte order mark before all, count as none.
         kind: A tab between source and target; or a comma, where the codes of the languages may
             come behind.
         languages: Of the dictionary.
@@ -37,6 +37,7 @@ def read_entries(text: str, kind: EntriesFormat, languages: Languages) -> dict[s
     Raises:
         RequestError: A 400 that names the line: no entry, one that is there twice, or too many.
     """
+    text = text.removeprefix("\ufeff")
     rows = _tsv_rows(text) if kind == "tsv" else _csv_rows(text, languages)
     entries: dict[str, str] = {}
     for number, one, other in rows:

@@ -28,6 +28,13 @@ def test_entries_are_read_in_both_notations(kind: EntriesFormat, text: str) -> N
 
 
 @pytest.mark.parametrize(
+    ("kind", "text"), [("tsv", "cat\t猫\ndog\t狗"), ("csv", '"cat",猫\ndog,狗')]
+)
+def test_a_byte_order_mark_is_of_no_source(kind: EntriesFormat, text: str) -> None:
+    assert read_entries(f"\ufeff{text}", kind, PAIR) == {"cat": "猫", "dog": "狗"}
+
+
+@pytest.mark.parametrize(
     ("kind", "text", "words"),
     [
         ("tsv", "", "no entry"),
