@@ -20,8 +20,13 @@ from model.text.languages.scripts import HAN, KANA, script_of_language, scripts_
 from model.text.languages.tags import primary_language
 
 MAX_CHARACTERS = 400
-"""Of a text that are looked at: what is longer says nothing new, and lingua keeps the interpreter
-to itself meanwhile."""
+"""Of a text that are looked at, what is no words left out: what is longer says nothing new, and
+lingua keeps the interpreter to itself meanwhile."""
+
+_MAX_READ = 4000
+"""Characters in which those are looked for, from a little before the first letter on."""
+_MAX_BEFORE = 64
+"""Characters before it: it may be in a tag, or in an address that begins with digits."""
 
 _MACRO_LANGUAGES = {"no": "nb", "iw": "he", "in": "id", "fil": "tl"}
 """Codes that lingua has under another name (ISO 639-1, its revisions, and its macrolanguages)."""
@@ -43,9 +48,15 @@ _PAUSE_SECONDS = 0.01
 """Between two languages whose statistics are read: long enough for other threads."""
 
 _NO_WORDS = re.compile(
-    r"(?:https?://|www\.)[^\s\u2e80-\uffff]+|[!-?A-~]+@[!-?A-~]+|\{[^{}]*\}|<[^<>]*>"
+    r"(?:https?://|www\.)[^\s\u2e80-\uffff]++"
+    r"|(?:(?<![!-?A-~])[!-?A-~]++|[!-?A-~]{1,64}+)@[!-?A-~]++"
+    r"|\{[^{}]*+\}|<[^<>]*+>"
 )
 """Addresses, placeholders and tags, which are of no language."""
+
+_LETTER = re.compile(r"[^\W\d_]")
+_BETWEEN = re.compile(r"[\W\d_]{16,}+")
+"""Tables of numbers, lines of dashes, empty lines, which leave little room for words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +104,7 @@ class TextDetector:
         """The likeliest candidate.
 
         Args:
-            text: Any text; its first `MAX_CHARACTERS` are looked at.
+            text: Any text; the first `MAX_CHARACTERS` of its words are looked at.
         """
         return self.ranked(text)[0]
 
@@ -103,7 +114,7 @@ class TextDetector:
         Args:
             text: As of `detect`.
         """
-        text = _NO_WORDS.sub(" ", text[:MAX_CHARACTERS])
+        text = _looked_at(text)
         weights = self._weights(text)
         script = max(self._by_script, key=lambda script: weights[script])
         if not weights[script]:
@@ -207,6 +218,16 @@ def forget_statistics(codes: Collection[str]) -> None:
     if codes:
         detector = _builder(codes, is_compact=False).build()
         detector.unload_language_models()  # type: ignore[no-untyped-call]  # its stub says nothing
+
+
+def _looked_at(text: str) -> str:
+    """What there is to go by: the first words, without what is none."""
+    letter = _LETTER.search(text)
+    if letter is None:
+        return ""
+    begin = max(0, letter.start() - _MAX_BEFORE)
+    words = _NO_WORDS.sub(" ", text[begin : begin + _MAX_READ])
+    return _BETWEEN.sub(" ", words)[:MAX_CHARACTERS]
 
 
 def _builder(codes: Iterable[str], *, is_compact: bool) -> LanguageDetectorBuilder:

@@ -82,6 +82,36 @@ def test_only_the_beginning_is_looked_at(detector: TextDetector) -> None:
     assert detector.detect(long) == detector.detect(beginning)
 
 
+@pytest.mark.parametrize(
+    "before",
+    [
+        " " * 400,
+        "\n" * 100_000,
+        f"{'-' * 100}\n" * 5,
+        f"https://example.org/{'where/is/the/station/' * 30} ",
+        "| 1 | 2 | 3 |\n" * 35,
+        f"<!-- {'the station ' * 200} -->",
+        f"{'{name}'} <b class='where'> a.b@example.org " * 20,
+        f"{'12345' * 100}@example.org ",
+    ],
+)
+def test_what_has_no_words_leaves_room_for_those_behind_it(
+    detector: TextDetector, before: str
+) -> None:
+    text = "Wir müssen jetzt nach Hause gehen, weil es schon sehr spät ist."
+    found = detector.detect(before + text)
+    assert found.tag == "de"
+    assert found.confidence > 50
+
+
+@pytest.mark.parametrize(
+    "part", ["a", ">", "a>", "{", "<a", "@", "a@", "1", "www.", "-", " ", "@>"]
+)
+def test_a_long_text_of_anything_is_read_once(detector: TextDetector, part: str) -> None:
+    # A hundred thousand repetitions end within the test's time only if few of them are looked at.
+    assert detector.detect(part * 100_000).confidence <= 100
+
+
 def test_threads_share_a_detector(detector: TextDetector) -> None:
     texts = [text for texts in SENTENCES.values() for text in texts] * 5
     alone = [detector.detect(text) for text in texts]
