@@ -150,7 +150,13 @@ def is_copy(source: str, target: str) -> bool:
 
 
 def _found_marks(text: str) -> Counter[str]:
-    return Counter(text[mark.start : mark.end] for mark in find_marks(text))
+    """Marks of a line; a number or letter that it begins with is of its words (First, → 一、)."""
+    found = ((mark, text[mark.start : mark.end]) for mark in find_marks(text))
+    return Counter(one for mark, one in found if mark.kind != "lead" or _has_no_word(one))
+
+
+def _has_no_word(text: str) -> bool:
+    return not any(map(str.isalnum, text))
 
 
 def _size(text: str) -> int:

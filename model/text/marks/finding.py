@@ -11,15 +11,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from model.text.marks.inline_codes import ANY_CODE, is_loose
+from model.text.marks.leads import find_leads
 from model.text.marks.patterns import (
     CELL,
     CODE,
     FENCE,
     HINT,
-    LEAD,
     MARK,
     NUMBER,
-    NUMBERED,
     PATTERNS,
     TABLE_LINE,
     Kind,
@@ -164,11 +163,8 @@ def _inline(text: str, start: int, end: int) -> Iterator[Mark]:
 
 def _edges(text: str, start: int, end: int) -> Iterator[Mark]:
     """What lines begin with, and what divides the lines of tables."""
-    for lead in LEAD.finditer(text, start, end):
-        yield Mark(start=lead.start(), end=lead.end(), kind="lead")
-    numbered = list(NUMBERED.finditer(text, start, end))
-    for lead in numbered if len(numbered) > 1 else ():
-        yield Mark(start=lead.start(), end=lead.end(), kind="lead")
+    for first, last in find_leads(text, start, end):
+        yield Mark(start=first, end=last, kind="lead")
     for line in TABLE_LINE.finditer(text, start, end):
         for cell in CELL.finditer(text, line.start(), line.end()):
             yield Mark(start=cell.start(), end=cell.end(), kind="cell")

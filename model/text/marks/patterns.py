@@ -1,9 +1,9 @@
-r"""Patterns of marks, of what lines begin with, and of numbers and codes.
+r"""Patterns of marks, and of numbers and codes.
 
 Owns what is a mark, kind by kind: placeholders (`{name}`, `%s`, `:name`) and statements of
 templates, addresses (URLs, e-mail, IP, telephone), paths and names of files, code and calls, times
-of subtitles and logs, tags, light markup, emoji. How they are searched for is
-`model.text.marks.finding`.
+of subtitles and logs, tags, light markup, emoji. What lines begin with is `model.text.marks.leads`,
+how they are searched for `model.text.marks.finding`.
 
 Every repetition is possessive or bounded and every look around has a fixed reach, so a pattern
 gives up where it stands instead of trying again; what may be long begins only where a run of its
@@ -14,6 +14,7 @@ import re
 from typing import Literal
 
 from model.text.marks.inline_codes import LOOSE_CODES, WORD_CODES
+from model.text.marks.leads import LEAD_HINT
 
 Kind = Literal[
     "code",
@@ -279,18 +280,7 @@ HINT = re.compile(
     r"|-(?:-[A-Za-z]|>[A-Za-z_]|[0-9A-Fa-f]{4}-|[A-Z0-9](?a:(?!\w)))|0[xX][0-9A-Fa-f]"
     rf"|[¯^{_KEY_SIGNS}{_INVISIBLE}\u200b\u20e3\ufe0f\u231a-\u23ff\u2600-\u27bf\u2b1b-\u2b55"
     r"\U0001f000-\U0001faff\U00100000-\U0010fffd])"
-    r"|(?m:^[ \t]*+(?:(?:>{1,6}|[\u2022\u2013-])[ \t]"
-    r"|(?:\d{1,3}|[A-Za-z]|[ivxIVX]{2,5})[.)、]|\((?:\d{1,2}|[A-Za-z]|[ivx]{2,5})\)))"
-)
-LEAD = re.compile(
-    r"^[ \t]*+(?:(?:#{1,6}|>{1,6}|[-+*\u2022\u2013])[ \t]++){1,4}(?:\[[ xX]\][ \t]++)?",
-    re.MULTILINE,
-)
-# Of lists of two items and more: one line may begin with a date.
-NUMBERED = re.compile(
-    r"^[ \t]*+(?:\d{1,3}(?:[.)][ \t]++|、)|(?:[a-z]|[ivx]{2,5}|[IVX]{1,5})[.)][ \t]++"
-    r"|[A-Z]\)[ \t]++|\((?:\d{1,2}|[A-Za-z]|[ivx]{2,5})\)[ \t]++)(?=\S)",
-    re.MULTILINE,
+    rf"|(?m:{LEAD_HINT})"
 )
 TABLE_LINE = re.compile(r"^[ \t]*+\|[^\n]*+$", re.MULTILINE)
 CELL = re.compile(r"[ \t]*+\|[ \t|:-]*+")

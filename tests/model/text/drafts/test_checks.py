@@ -52,6 +52,8 @@ def test_marks_are_compared_as_often_as_they_are_there() -> None:
     assert differs_in_marks("a %s", "b", ["%s"])
     assert differs_in_marks("a %s", "b %s %s", ["%s"])
     assert differs_in_marks("a", "b {x}", [])
+    assert differs_in_marks("a", "- b", [])
+    assert not differs_in_marks("First, a", "一、b", [])
 
 
 def slow_difference(source: str, target: str, marks: Sequence[str], beginning: str) -> bool:
