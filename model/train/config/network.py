@@ -46,6 +46,7 @@ class NetworkConfig:
     activation: Activation = "relu"
     norm: NormKind = "layernorm"
     norm_placement: NormPlacement = "post"
+    norm_epsilon: float = 1e-5
     position: PositionKind = "sinusoidal-marian"
     tie_output: bool = True
     output_bias: bool = True
@@ -59,6 +60,8 @@ class NetworkConfig:
             self.build(source_size=1, target_size=1, is_joint=True)  # sizes play no part here
         except ConfigError as error:
             raise ConfigError(f"network.{error}") from error
+        if self.norm_epsilon >= 1:
+            raise ConfigError(f"network.norm_epsilon is {self.norm_epsilon}; it must be below 1")
         for name in ("d_model", "num_heads", "d_ff"):
             at_most(f"network.{name}", getattr(self, name), MAX_WIDTH)
         if self.decoder_d_ff is not None:

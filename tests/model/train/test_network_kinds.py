@@ -43,7 +43,7 @@ def trained(folder: Path, data_folder: Path, choices: str) -> tuple[Experiment, 
     "choices",
     [
         *(f"position: {position}" for position in POSITIONS),
-        "norm: rmsnorm, activation: gelu",
+        "norm: rmsnorm, activation: gelu, norm_epsilon: 1e-06",
         "norm_placement: pre, activation: silu",
         "decoder_cell: ssru, position: sinusoidal-m2m100",
         "gated_feed_forward: true, feed_forward_bias: false, norm: rmsnorm, position: relative",
