@@ -17,7 +17,7 @@ import zlib
 from collections import deque
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
@@ -93,6 +93,8 @@ class OpenedLines(AbstractContextManager["OpenedLines"]):
 
     def __init__(self, source: Input) -> None:
         self._name = source.name
+        if source.text == "":
+            source = replace(source, text="\n")  # an empty text is a line all the same
         self._stream, self._is_waited_for = _opened(source)
         self._whole: deque[bytes] = deque()
         self._parts: list[bytes] = []

@@ -182,7 +182,7 @@ def _chosen_input(arguments: argparse.Namespace) -> Input:
         DataError: What looks like the name of a file is none.
     """
     if arguments.text is None:
-        return named_input(arguments.file or STANDARD_INPUT)
+        return named_input(STANDARD_INPUT if arguments.file is None else arguments.file)
     if arguments.file is not None:
         raise ConfigError(f"--text is given, and {shown(arguments.file)} as well; give one of them")
     return Input(THE_TEXT, arguments.text)

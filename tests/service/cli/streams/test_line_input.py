@@ -59,6 +59,12 @@ def test_a_file_that_is_missing_is_not_translated_as_its_name(
         named_input(argument)
 
 
+def test_an_empty_text_is_an_empty_line() -> None:
+    source = named_input("")
+    assert source == Input(THE_TEXT, "")
+    assert (_read(source), num_lines(source), sample(source)) == ([""], 1, "")
+
+
 @pytest.mark.parametrize(
     ("content", "lines"),
     [

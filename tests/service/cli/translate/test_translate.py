@@ -62,6 +62,21 @@ def test_a_text_may_be_an_argument(
     assert "give one of them" in capfd.readouterr().err
 
 
+@pytest.mark.parametrize("words", [[""], ["--text", ""], ["--text="]])
+def test_an_empty_text_is_an_empty_line_and_leaves_standard_input_alone(
+    checkpoint: Path, words: list[str]
+) -> None:
+    """As in a shell's loop over the lines of its own standard input."""
+    command = [sys.executable, "-m", "service.cli.main", "translate", *words]
+    done = subprocess.run(
+        [*command, "--checkpoint", str(checkpoint)],
+        input=b"A cat waits.\n",
+        capture_output=True,
+        check=True,
+    )
+    assert done.stdout == b"\n"
+
+
 def test_a_line_of_a_pipe_is_answered_before_the_next_one_is_written(checkpoint: Path) -> None:
     command = [sys.executable, "-m", "service.cli.main", "translate", "--beam-size", "1"]
     with subprocess.Popen(
