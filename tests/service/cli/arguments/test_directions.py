@@ -1,4 +1,6 @@
 import argparse
+import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -7,11 +9,13 @@ import service.checkpoint_folder
 from model.errors import CheckpointError, ConfigError
 from model.text.languages.tags import LanguagePair
 from service.cli.arguments.directions import chosen_direction, chosen_or_same, single_checkpoint
+from service.cli.translate.translate import add_arguments
 from service.models.checkpoints.discovery import load_checkpoints
 from service.models.routes.routing import RoutingTable
 from service.settings import load_settings
 from support.tiny_checkpoint import EN_ZH, ZH_EN, write_tiny_checkpoint
 
+ROOT = Path(__file__).parents[4]
 EN_DE = LanguagePair(source="en", target="de")
 DE_EN = LanguagePair(source="de", target="en")
 
@@ -39,6 +43,15 @@ def choose(
     flags = argparse.Namespace(source_language=source, target_language=target, model=model)
     found = chosen_direction(flags, path)
     return found.directory.name, found.pair
+
+
+def test_the_documented_command_of_the_image_leaves_one_direction_of_its_checkpoints() -> None:
+    page = (ROOT / "docs" / "deployment.md").read_text(encoding="utf-8")
+    (words,) = re.findall(r"^docker run .* dragoman:cpu translate (.*) > ", page, re.MULTILINE)
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    direction = chosen_direction(parser.parse_args(shlex.split(words)), ROOT / "checkpoints")
+    assert direction.pair == EN_ZH
 
 
 @pytest.mark.parametrize(
