@@ -115,7 +115,7 @@ def chosen_control(arguments: argparse.Namespace) -> Control:
     """What is wanted of every line's translation.
 
     Raises:
-        ConfigError: The prefix is too long, or more than a line.
+        ConfigError: The prefix is too long, more than a line, or not UTF-8.
         DataError: The glossary cannot be read.
     """
     prefix = arguments.prefix or ""
@@ -125,6 +125,11 @@ def chosen_control(arguments: argparse.Namespace) -> Control:
         )
     if not set(LINE_BREAKS).isdisjoint(prefix):
         raise ConfigError("--prefix must be one line")
+    try:
+        prefix.encode(errors="surrogateescape").decode()
+    except UnicodeDecodeError as error:
+        problem = f"{error.reason} at byte {error.start + 1}"
+        raise ConfigError(f"--prefix is not valid UTF-8 ({problem})") from error
     glossary = None if arguments.glossary is None else read_glossary(arguments.glossary)
     return Control(target_prefix=prefix, glossary=glossary)
 

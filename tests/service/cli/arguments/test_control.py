@@ -1,6 +1,7 @@
 """Flags that control translations, and the file of a glossary."""
 
 import argparse
+import os
 from pathlib import Path
 
 import pytest
@@ -91,7 +92,15 @@ def test_all_flags_of_the_search_make_one_search() -> None:
 
 
 @pytest.mark.parametrize(
-    ("prefix", "message"), [("a" * 2001, "has 2001 characters"), ("a\nb", "must be one line")]
+    ("prefix", "message"),
+    [
+        ("a" * 2001, "has 2001 characters"),
+        ("a\nb", "must be one line"),
+        (
+            os.fsdecode(b"Gr\xfc\xdfe"),
+            r"^--prefix is not valid UTF-8 \(invalid start byte at byte 3\)$",
+        ),
+    ],
 )
 def test_a_prefix_that_cannot_be_is_refused(prefix: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
