@@ -278,8 +278,9 @@ def _dev_scores(
     values = []
     for name in choosing_names(experiment):
         scores = evaluator.evaluate(translator, name, text.report[name]).scores
-        chosen = scores.chrf if experiment.run.metric == "chrf" else scores.bleu
-        fields = {"candidate": candidate, "corpus": name, experiment.run.metric: str(chosen)}
+        metric = experiment.run.metric or "bleu"
+        chosen = scores.chrf if metric == "chrf" else scores.bleu
+        fields = {"candidate": candidate, "corpus": name, metric: str(chosen)}
         _LOGGER.info("candidate_scored", extra={"fields": fields})
         values.append(chosen.value)
     return values

@@ -265,22 +265,23 @@ def test_the_moving_average_is_scored_and_competes_at_the_end(
     assert not any("the snapshot of" in name for name in best)
 
 
-@pytest.mark.parametrize(("metric", "shown"), [("chrf", "chrF2 "), ("loss", "")])
+@pytest.mark.parametrize(("metric", "shown"), [("chrf", "chrF2 "), ("loss", ""), (None, "BLEU ")])
 def test_the_metric_chooses_the_best_snapshot_and_the_weights(
     data_folder: Path,
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
-    metric: Metric,
+    metric: Metric | None,
     shown: str,
 ) -> None:
     caplog.set_level("INFO")
     changed = replace(EXPERIMENT, run=replace(EXPERIMENT.run, metric=metric))
     assert run(data_folder, tmp_path, experiment=changed)
     progress = torch.load(tmp_path / STATE_FILE, weights_only=True)["progress"]
-    assert progress["scoring"].split()[0] == metric
+    key = metric or "bleu"
+    assert progress["scoring"].split()[0] == key
     chosen_by = fields_of(caplog, "candidate_scored")
     assert [fields["corpus"] for fields in chosen_by] == ["dev/held-out"] * 3
-    assert all(str(fields[metric]).startswith(shown) for fields in chosen_by)
+    assert all(str(fields[key]).startswith(shown) for fields in chosen_by)
 
 
 def test_text_that_is_tokenised_already_is_scored_as_it_stands(
