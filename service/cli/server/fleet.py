@@ -23,12 +23,18 @@ _MAX_REPLY_BYTES = 2**20
 _TRANSIENT = frozenset({"reload_running", "booting", "restarting"})
 """Codes of refusals that pass; a reload that is running may have begun before the change."""
 _DRAINING = "draining"
+_NO_ADDRESS = frozenset({socket.EAI_NONAME, socket.EAI_NODATA})
+"""Of a look-up: it was answered, and there is none; every other error leaves that open."""
 
 Resolve = Callable[[Sequence[str]], list[str]]
 
 
 class FleetError(DragomanError):
     """No server is there, or not all of them serve what they should."""
+
+
+class LookupFailedError(FleetError):
+    """Which addresses a name has could not be found out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,13 +62,22 @@ class Outcome:
 
 
 def addresses_of(names: Sequence[str]) -> list[str]:
-    """All addresses of some names, each once; names that have none yield nothing."""
+    """All addresses of some names, each once; names that have none yield nothing.
+
+    Raises:
+        LookupFailedError: Of a name nobody says now whether it has any.
+    """
     found: dict[str, None] = {}
     for name in names:
         try:
             entries = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
-        except (socket.gaierror, UnicodeError):
+        except UnicodeError:
             continue
+        except socket.gaierror as error:
+            if error.errno in _NO_ADDRESS:
+                continue
+            problem = error.strerror or str(error)
+            raise LookupFailedError(f"the addresses of {name} are not known: {problem}") from error
         found.update((str(entry[4][0]), None) for entry in entries)
     return list(found)
 
@@ -75,7 +90,7 @@ class Fleet:
         names: Host names, of which every address is a server, or addresses.
         port: Of all of them.
         key: An administrator's API key.
-        seconds: How long each server may take.
+        seconds: How long each server may take, and each look-up of the names.
         resolve: Finds the addresses of the names.
         clock: Seconds, monotonic.
         sleep: Waits for some seconds.
@@ -96,10 +111,10 @@ class Fleet:
             at_once: Servers that are reloaded at the same time.
 
         Raises:
-            FleetError: The names have no address.
+            FleetError: The names have no address, or it cannot be found out in time which.
         """
         known: set[str] = set()
-        while fresh := [each for each in self.resolve(self.names) if each not in known]:
+        while fresh := [each for each in self._addresses() if each not in known]:
             known.update(fresh)
             with ThreadPoolExecutor(at_once) as threads:
                 tasks = [threads.submit(self._reload, address) for address in fresh]
@@ -111,6 +126,28 @@ class Fleet:
         if not known:
             raise FleetError(f"there is no address of {', '.join(self.names)}")
 
+    def _addresses(self) -> list[str]:
+        """All addresses there are now.
+
+        Raises:
+            LookupFailedError: No look-up found them out in time.
+        """
+        deadline = self.clock() + self.seconds
+        while True:
+            try:
+                return self.resolve(self.names)
+            except LookupFailedError:
+                if self.clock() + RETRY_SECONDS > deadline:
+                    raise
+            self.sleep(RETRY_SECONDS)
+
+    def _has_left(self, address: str) -> bool:
+        """Whether an address is surely no server's any more."""
+        try:
+            return address not in self.resolve(self.names)
+        except LookupFailedError:
+            return False
+
     def _reload(self, address: str) -> Outcome:
         """Ask one server until its answer is final, or its time is over."""
         deadline = self.clock() + self.seconds
@@ -118,7 +155,7 @@ class Fleet:
             outcome, is_final = self._ask(address, seconds=max(deadline - self.clock(), 1.0))
             if is_final:
                 return outcome
-            if address not in self.resolve(self.names):
+            if self._has_left(address):
                 return Outcome(address=address, has_left=True)
             if self.clock() + RETRY_SECONDS > deadline:
                 return outcome

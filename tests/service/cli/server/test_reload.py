@@ -1,8 +1,9 @@
 """`dragoman reload` against several real servers, one a loopback address."""
 
+import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from service.cli.main import main
 from service.cli.server.fleet import (
     Fleet,
     FleetError,
+    LookupFailedError,
     Outcome,
     _outcome,
     addresses_of,
@@ -144,6 +146,93 @@ def test_names_without_an_address_and_keys_that_are_none_are_refused(
         file.write_bytes(content)
         assert main([*command(folder, 1, "127.0.0.1"), "--key-file", str(file)]) == 1
         assert f"{file} holds no API key" in capsys.readouterr().err
+
+
+def failing_lookup(code: int) -> Callable[..., object]:
+    """A look-up of names that ends with an error."""
+
+    def fail(*_: object, **__: object) -> object:
+        raise socket.gaierror(code, "no answer")
+
+    return fail
+
+
+@pytest.mark.parametrize("code", [socket.EAI_NONAME, socket.EAI_NODATA])
+def test_a_name_of_which_it_is_known_that_it_has_no_address_has_none(
+    code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(socket, "getaddrinfo", failing_lookup(code))
+    assert addresses_of(["fleet"]) == []
+
+
+@pytest.mark.parametrize("code", [socket.EAI_AGAIN, socket.EAI_FAIL, socket.EAI_SYSTEM])
+def test_a_look_up_that_fails_is_no_name_without_an_address(
+    code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(socket, "getaddrinfo", failing_lookup(code))
+    with pytest.raises(LookupFailedError, match="the addresses of fleet are not known: no answer"):
+        addresses_of(["fleet"])
+
+
+class Names:
+    """Answers to look-ups, one after the other and the last one for ever, and their clock.
+
+    Args:
+        answers: Addresses; None for a look-up that fails.
+    """
+
+    def __init__(self, *answers: list[str] | None) -> None:
+        self.now = 0.0
+        self._answers = list(answers)
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+        self.now += seconds
+
+    def resolve(self, _: Sequence[str]) -> list[str]:
+        """The next answer."""
+        answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+        if answer is None:
+            raise LookupFailedError("the addresses of fleet are not known")
+        return answer
+
+    def fleet(self, port: int) -> Fleet:
+        """Servers at these names, each with three seconds."""
+        return Fleet(
+            names=("fleet",),
+            port=port,
+            key=KEY,
+            seconds=3,
+            resolve=self.resolve,
+            clock=lambda: self.now,
+            sleep=self.sleep,
+        )
+
+
+def test_a_server_that_cannot_be_looked_up_has_not_left_but_is_asked_until_its_time_is_over() -> (
+    None
+):
+    names = Names(["127.0.0.9"], None, None, None, None, ["127.0.0.9"])
+    (outcome,) = names.fleet(free_port()).reload(at_once=1)
+    assert (outcome.is_good, outcome.has_left) == (False, False)
+    assert "Connection refused" in outcome.problem
+    assert names.now == 3
+
+
+def test_look_ups_that_fail_for_a_moment_are_done_again(port: int) -> None:
+    names = Names(None, [HOSTS[0]], None, None, [*HOSTS])
+    outcomes = list(names.fleet(port).reload(at_once=1))
+    assert [one.address for one in outcomes] == [*HOSTS]
+    assert names.now == 3
+
+
+def test_a_reload_does_not_end_well_where_nobody_says_who_has_come_meanwhile(port: int) -> None:
+    names = Names([HOSTS[0]], None)
+    found = names.fleet(port).reload(at_once=1)
+    assert next(found).address == HOSTS[0]
+    with pytest.raises(LookupFailedError):
+        next(found)
+    assert names.now == 3
 
 
 @pytest.mark.parametrize(
