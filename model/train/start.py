@@ -4,7 +4,8 @@ Owns the two kinds of start: the folder of a run (its latest snapshot) and a che
 (its int8 rows widened, a start as good as the weights they were made of).
 """
 
-from dataclasses import replace
+from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -14,7 +15,7 @@ from model.checkpoint.description.config_file import read_manifest
 from model.checkpoint.description.strict_json import parse_json
 from model.checkpoint.manifest import CONFIG_FILE, Manifest
 from model.checkpoint.weights import load_checkpoint
-from model.config import ModelConfig
+from model.config import ABSOLUTE_POSITIONS, ModelConfig
 from model.errors import ConfigError, DataError, TrainingError
 from model.nn.transformer import Transformer
 from model.system.paths import exists, is_file, is_folder, utf8_name
@@ -35,20 +36,8 @@ from model.train.files import write_whole
 from model.train.records.report import EXPERIMENT_FILE
 from model.train.saved.state import list_snapshots, load_latest_snapshot
 
-NETWORK_SHAPE = (
-    "d_model",
-    "num_heads",
-    "d_ff",
-    "num_encoder_layers",
-    "num_decoder_layers",
-    "activation",
-    "norm",
-    "norm_placement",
-    "position",
-    "tie_output",
-    "output_bias",
-)
-"""The keys of `network` that weights depend on; dropout is not among them."""
+_NO_MATTER = frozenset({"dropout", "attention_dropout", "activation_dropout"})
+"""Fields of a network that weights do not depend on."""
 
 
 def check_start(start: Path, experiment: Experiment, places: KeyPlaces) -> None:
@@ -72,17 +61,19 @@ def check_start(start: Path, experiment: Experiment, places: KeyPlaces) -> None:
     manifest = read_manifest(start) if _is_checkpoint(start) else None
     paths = _find_vocabularies(start, experiment.vocabulary, manifest, places)
     sizes = [_check_pieces(path, experiment.vocabulary, places) for path in paths]
+    is_joint = experiment.vocabulary.is_joint
+    build = partial(
+        NetworkConfig.build, source_size=sizes[0], target_size=sizes[-1], is_joint=is_joint
+    )
+    wanted = build(experiment.network)
     if manifest is not None:
-        _compare_networks(start, experiment.network, manifest.network, "checkpoint", places)
+        _compare_networks(start, wanted, manifest.network, "checkpoint", places)
         return
     path = start / EXPERIMENT_FILE
     if exists(path):
         _compare_vocabularies(start, experiment.vocabulary, path, places)
-        found = read_section(path, "network", NetworkConfig)
-        _compare_networks(start, experiment.network, found, "run", places)
-    wanted = experiment.network.build(
-        source_size=sizes[0], target_size=sizes[-1], is_joint=experiment.vocabulary.is_joint
-    )
+        found = build(read_section(path, "network", NetworkConfig))
+        _compare_networks(start, wanted, found, "run", places)
     _compare_shapes(start, wanted, places)
 
 
@@ -200,19 +191,32 @@ def _compare_vocabularies(
 
 
 def _compare_networks(
-    start: Path,
-    wanted: NetworkConfig,
-    found: NetworkConfig | ModelConfig,
-    owner: str,
-    places: KeyPlaces,
+    start: Path, wanted: ModelConfig, found: ModelConfig, owner: str, places: KeyPlaces
 ) -> None:
-    for name in NETWORK_SHAPE:
-        if getattr(found, name) != getattr(wanted, name):
-            with places.blame(f"network.{name}"):
+    """Refusal of a network that means something else, or has other tensors."""
+    wanted, found = _explicit(wanted), _explicit(found)
+    for item in fields(wanted):
+        values = getattr(wanted, item.name), getattr(found, item.name)
+        if item.name not in _NO_MATTER and values[0] != values[1]:
+            with places.blame(f"network.{item.name}"):
                 raise TrainingError(
-                    f"{start}: of another network: network.{name} is {getattr(wanted, name)!r},"
-                    f" the {owner}'s is {getattr(found, name)!r}"
+                    f"{start}: of another network: network.{item.name} is {values[0]!r},"
+                    f" the {owner}'s is {values[1]!r}"
                 )
+
+
+def _explicit(config: ModelConfig) -> ModelConfig:
+    """The same network with every width said, and one value for what plays no part in it."""
+    is_learned, is_absolute = config.position == "learned", config.position in ABSOLUTE_POSITIONS
+    return replace(
+        config,
+        target_vocab_size=config.output_size,
+        d_k=config.query_width,
+        d_v=config.value_width,
+        decoder_d_ff=config.decoder_inner_width,
+        max_positions=config.max_positions if is_learned else 1,
+        position_offset=config.position_offset if is_absolute else 0,
+    )
 
 
 def _compare_shapes(start: Path, config: ModelConfig, places: KeyPlaces) -> None:

@@ -16,16 +16,19 @@ import pytest
 import torch
 
 from model.checkpoint.files.checksums import CHECKSUMS_FILE, format_checksums
+from model.checkpoint.manifest import CONFIG_FILE
 from model.checkpoint.weights import load_checkpoint
 from model.errors import ConfigError, DataError, TrainingError
 from model.train.config.experiment import read_placed_experiment
 from model.train.config.schedule import ScheduleConfig
+from model.train.config.yaml_lines import KeyPlaces
 from model.train.data.vocabulary import vocabulary_paths
 from model.train.loop.distributed import Group
 from model.train.loop.trainer import Trainer
 from model.train.records.report import EXPERIMENT_FILE, format_experiment
 from model.train.run import build_network
 from model.train.saved.state import list_snapshots, load_snapshot, save_snapshot, snapshot_path
+from model.train.start import check_start
 from support.forked import Send, run_workers
 from support.logged import fields_of
 from support.tiny_runs import EXPERIMENT, run
@@ -100,15 +103,60 @@ def test_a_vocabulary_of_another_number_of_files_is_no_beginning(
             {"position": "sinusoidal-interleaved"},
             r"network\.position is 'sinusoidal-interleaved', the run's is 'sinusoidal-marian'",
         ),
+        ({"scale_output": True}, r"network\.scale_output is True, the run's is False"),
+        ({"scale_attention": False}, r"network\.scale_attention is False, the run's is True"),
+        ({"norm_epsilon": 1e-6}, r"network\.norm_epsilon is 1e-06, the run's is 1e-05"),
+        ({"decoder_d_ff": 12}, r"network\.decoder_d_ff is 12, the run's is 16"),
+        ({"embedding_norm": True}, r"network\.embedding_norm is True, the run's is False"),
+        ({"feed_forward_bias": False}, r"network\.feed_forward_bias is False, the run's is True"),
+        (
+            {"decoder_cell": "ssru"},
+            r"network\.decoder_cell is 'ssru', the run's is 'self-attention'",
+        ),
     ],
 )
-def test_a_run_of_equal_tensors_and_another_meaning_is_no_beginning(
+def test_a_network_of_other_settings_is_no_beginning_even_where_its_tensors_are_equal(
     data_folder: Path, whole_run: Path, tmp_path: Path, changes: dict[str, Any], message: str
 ) -> None:
     other = replace(EXPERIMENT, network=replace(EXPERIMENT.network, **changes))
-    with pytest.raises(TrainingError, match=message):
-        run(data_folder, tmp_path / "run", experiment=other, start_from=whole_run)
-    assert not (tmp_path / "run").exists()
+    for start, words in (
+        (whole_run, message),
+        (whole_run / "checkpoint", message.replace("the run's", "the checkpoint's")),
+    ):
+        with pytest.raises(TrainingError, match=words):
+            run(data_folder, tmp_path / "run", experiment=other, start_from=start)
+        assert not (tmp_path / "run").exists()
+
+
+def test_a_network_of_the_same_meaning_in_other_words_is_a_beginning(whole_run: Path) -> None:
+    network = replace(EXPERIMENT.network, decoder_d_ff=16, dropout=0.3, attention_dropout=0.1)
+    same = replace(EXPERIMENT, network=network)
+    for start in (whole_run, whole_run / "checkpoint"):
+        check_start(start, same, KeyPlaces())
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("scale_embedding", False, r"network\.scale_embedding is True, the checkpoint's is False$"),
+        ("position_offset", 2, r"network\.position_offset is 0, the checkpoint's is 2$"),
+        ("max_positions", 99, None),
+    ],
+)
+def test_a_checkpoint_of_a_network_that_no_experiment_describes_is_no_beginning(
+    whole_run: Path, tmp_path: Path, field: str, value: object, message: str | None
+) -> None:
+    """As another program may have trained it; sinusoidal positions have no table to be long."""
+    other = tmp_path / "other"
+    shutil.copytree(whole_run / "checkpoint", other)
+    config = json.loads((other / CONFIG_FILE).read_bytes())
+    config["network"][field] = value
+    (other / CONFIG_FILE).write_text(json.dumps(config), encoding="utf-8")
+    (other / CHECKSUMS_FILE).unlink()
+    (other / CHECKSUMS_FILE).write_bytes(format_checksums(other.iterdir()))
+    refused = pytest.raises(TrainingError, match=message)
+    with refused if message is not None else contextlib.nullcontext():
+        check_start(other, EXPERIMENT, KeyPlaces())
 
 
 @pytest.mark.parametrize(
