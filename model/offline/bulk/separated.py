@@ -141,11 +141,17 @@ class _SeparatedRows:
         names = _names(header, separator)
         self._num_fields = len(names)
         self._places = [names.index(column) for column in columns.names]
-        fields = [_fields(body, separator) if (body := _body(row)) else [] for row in rows]
+        fields = [[] if self._is_blank(row) else _fields(_body(row), separator) for row in rows]
         self._missing = [max(0, self._num_fields - len(found)) for found in fields]
         self.cells = [self._cells_of(found) for found in fields]
 
+    def _is_blank(self, row: bytes) -> bool:
+        """Whether a line is no row; where there is one column, it is an empty field."""
+        return not _body(row) and self._num_fields > 1
+
     def _cells_of(self, fields: list[bytes]) -> tuple[Cell, ...]:
+        if not fields:  # a blank line, of which nothing is asked
+            return ("",) * len(self._places)
         if len(fields) > self._num_fields:
             return (RAGGED,) * len(self._places)
         return tuple(
@@ -158,7 +164,7 @@ class _SeparatedRows:
         end = _end(self._header) or b"\n"
         stream.write(_body(self._header) + b"".join(self._separator + name for name in names) + end)
         for row, missing, texts in zip(self._rows, self._missing, found, strict=True):
-            if not _body(row):  # a blank line has no fields, and stays one
+            if self._is_blank(row):
                 stream.write(_end(row) or end)
                 continue
             new = b"".join(self._separator + self._quoted(text or "") for text in texts)

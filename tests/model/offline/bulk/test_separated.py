@@ -61,9 +61,27 @@ def test_stray_quotes_mean_what_they_mean_to_python(line: str) -> None:
 def test_what_a_record_had_stays_byte_for_byte() -> None:
     data = b'\xef\xbb\xbf"a" ;b\r\n"x""y";\xff\r\n1 ; z\n\n7\n1;2;3'
     ((_, rows),) = read_all(CSV, data, COLUMNS, Sizes(99))
-    assert [cell for (cell,) in rows.cells] == [NOT_UTF8, " z", NO_COLUMN, NO_COLUMN, RAGGED]
-    part = written(rows, [[None], ["; z"], [None], [None], [None]])
+    assert [cell for (cell,) in rows.cells] == [NOT_UTF8, " z", "", NO_COLUMN, RAGGED]
+    part = written(rows, [[None], ["; z"], [""], [None], [None]])
     assert part == (b'\xef\xbb\xbf"a" ;b;b_de\r\n"x""y";\xff;\r\n1 ; z;"; z"\n\n7;;\n1;2;3;\r\n')
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_a_blank_line_is_no_row_and_stays_one(end: bytes) -> None:
+    """As to `csv.DictReader`; whatever is found for it is not written."""
+    data = end.join([b"a,b", b"", b"1,x", b"", b"", b"2,y", b"", b""])
+    ((_, rows),) = read_all(CSV, data, COLUMNS, Sizes(99))
+    assert [cell for (cell,) in rows.cells] == ["", "x", "", "", "y", ""]
+    part = written(rows, [[one] for one in ["So", "X", "So", None, "Y", ""]])
+    assert part == end.join([b"a,b,b_de", b"", b"1,x,X", b"", b"", b"2,y,Y", b"", b""])
+    found = [row["b"] for row in csv.DictReader(io.StringIO(data.decode(), newline=""))]
+    assert found == ["x", "y"]
+
+
+def test_of_one_column_an_empty_line_is_an_empty_field() -> None:
+    ((_, rows),) = read_all(CSV, b'b\nx\n\n""\n', COLUMNS, Sizes(99))
+    assert [cell for (cell,) in rows.cells] == ["x", "", ""]
+    assert written(rows, [["X"], [""], [""]]) == b'b,b_de\nx,X\n,\n"",\n'
 
 
 def test_a_table_without_rows_has_one_block_without_rows() -> None:
