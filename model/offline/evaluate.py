@@ -59,6 +59,15 @@ def default_tokenizer(language: str) -> str:
     return _TOKENIZERS_BY_LANGUAGE.get(primary_language(language), "13a")
 
 
+def check_tokenizer(tokenizer: str) -> None:
+    """Check by scoring a full stop that a tokenizer can be used, before hours of work.
+
+    Raises:
+        ConfigError: It is unknown, or its package is not installed.
+    """
+    score(["."], ["."], tokenizer=tokenizer)
+
+
 def score(hypotheses: Sequence[str], references: Sequence[str], *, tokenizer: str) -> Scores:
     """Score a corpus of detokenised translations against one reference each.
 

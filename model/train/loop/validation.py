@@ -20,7 +20,12 @@ from model.checkpoint.weights import Checkpoint
 from model.config import SearchConfig
 from model.errors import DecodingError
 from model.nn.transformer import Transformer
-from model.offline.evaluate import Evaluation, default_tokenizer, evaluate, score
+from model.offline.evaluate import (
+    Evaluation,
+    check_tokenizer,
+    default_tokenizer,
+    evaluate,
+)
 from model.offline.translator import Translator
 from model.train.config.experiment import Experiment
 from model.train.config.run import Metric, RunConfig
@@ -61,14 +66,13 @@ class DevScore:
 
 
 def check_tokenizers(experiment: Experiment) -> None:
-    """Check by scoring a full stop that BLEU's tokenizers are installed, before hours of training.
+    """Check that BLEU's tokenizers are installed, before hours of training.
 
     Raises:
         ConfigError: BLEU's tokenizer is not installed.
     """
     for pair in language_pairs(experiment):
-        tokenizer = experiment.run.bleu_tokenizer or default_tokenizer(pair.target)
-        score(["."], ["."], tokenizer=tokenizer)
+        check_tokenizer(experiment.run.bleu_tokenizer or default_tokenizer(pair.target))
 
 
 class _Served:

@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     with leaving_at_once():
         from tqdm import tqdm
 
-        from model.offline.evaluate import evaluate
+        from model.offline.evaluate import check_tokenizer, default_tokenizer, score
         from model.train.data.parallel import iterate_parallel
 
     num_threads = chosen_threads(arguments)
@@ -73,6 +73,8 @@ def run(arguments: argparse.Namespace) -> int:
     lines = iterate_parallel(source, reference, may_be_blank=True)
     sources, references = zip(*lines, strict=True)  # before the checkpoint, which takes longer
     direction = chosen_direction(arguments, path)
+    tokenizer = arguments.tokenize or default_tokenizer(direction.pair.target)
+    check_tokenizer(tokenizer)
     read = ReadFiles([source, reference], folders=[direction.directory])
     max_rows = max(128, search.beam_size)
     opened = opened_by_flags(direction, arguments, num_threads=num_threads, max_rows=max_rows)
@@ -86,19 +88,15 @@ def run(arguments: argparse.Namespace) -> int:
         def advance(num_segments: int) -> None:
             bar.update(num_segments)
 
-        found = evaluate(
-            opened.translator,
-            direction.pair,
-            sources,
-            references,
-            search=search,
-            tokenizer=arguments.tokenize,
-            on_finished=advance,
+        translations = opened.translator.translate(
+            sources, direction.pair, search, on_finished=advance
         )
+        hypotheses = [translation.text for translation in translations]
         if output is not None:
-            output.write(found.hypotheses)
-    print(found.scores.bleu)
-    print(found.scores.chrf)
+            output.write(hypotheses)
+    scores = score(hypotheses, references, tokenizer=tokenizer)  # what is written stays if it fails
+    print(scores.bleu)
+    print(scores.chrf)
     return 0
 
 

@@ -6,7 +6,7 @@ import sacrebleu
 from model.checkpoint.weights import load_checkpoint
 from model.config import SearchConfig
 from model.errors import ConfigError, DataError
-from model.offline.evaluate import default_tokenizer, evaluate, score
+from model.offline.evaluate import check_tokenizer, default_tokenizer, evaluate, score
 from model.offline.translator import Translator
 from support.tiny_checkpoint import EN_ZH, generated_pairs, write_tiny_checkpoint
 
@@ -48,6 +48,12 @@ def test_what_cannot_be_scored_is_refused() -> None:
         score([], [], tokenizer="zh")
     with pytest.raises(DataError, match="3 translations and 2 references"):
         score(HYPOTHESES, REFERENCES[:2], tokenizer="zh")
+
+
+def test_a_tokenizer_is_checked_without_a_corpus() -> None:
+    check_tokenizer("zh")
+    with pytest.raises(ConfigError, match="tokenizer is 'words'; it must be one of 13a"):
+        check_tokenizer("words")
 
 
 def test_an_evaluation_scores_what_the_translator_says(tmp_path: Path) -> None:

@@ -1,8 +1,13 @@
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from model.errors import ConfigError
+from model.offline import evaluate
+from model.offline.evaluate import Scores, score
 from service.cli.main import main
+from service.cli.network import evaluate as command
 from support.tiny_checkpoint import generated_pairs, write_tiny_checkpoint
 
 
@@ -39,6 +44,28 @@ def test_the_tokenizer_follows_the_target_language(
 ) -> None:
     assert main(arguments(folder)) == 0
     assert "tok:zh" in capsys.readouterr().out
+
+
+def test_a_tokenizer_that_cannot_be_used_is_refused_before_anything_is_loaded(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "opened_by_flags", None)
+    assert main(arguments(folder, "--tokenize", "words")) == 1
+    assert capsys.readouterr().err.startswith("dragoman: tokenizer is 'words'; it must be one of")
+
+
+def test_translations_are_there_where_they_cannot_be_scored(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(hypotheses: Sequence[str], references: Sequence[str], *, tokenizer: str) -> Scores:
+        if len(hypotheses) > 1:  # the tokenizer is tried on one
+            raise ConfigError(f"{tokenizer} fails")
+        return score(hypotheses, references, tokenizer=tokenizer)
+
+    monkeypatch.setattr(evaluate, "score", failing)
+    output = tmp_path / "out.zh"
+    assert main(arguments(folder, "--output", str(output))) == 1
+    assert output.read_text(encoding="utf-8").count("\n") == 8
 
 
 @pytest.mark.parametrize(
