@@ -145,3 +145,80 @@ def test_the_server_translates_as_the_glossary_says(new_page: Any) -> None:
     page.wait_for_selector("#glossary-report:not([hidden])")
     assert "Used: Hause → homestead." in page.locator("#glossary-hits").inner_text()
     assert "homestead" in page.locator("#output").inner_text()
+
+
+class _Detected:
+    """A server that takes a text for one language after the other, and what it was asked with."""
+
+    def __init__(self, sources: dict[str, list[str]]) -> None:
+        self.sources = sources
+        self.sent: list[tuple[str, list[str]]] = []
+
+    def prepare(self, page: Any) -> None:
+        page.route("**/v1/translate", self._answer)
+
+    def _answer(self, route: Any) -> None:
+        values = json.loads(route.request.post_data)
+        [text] = values["texts"]
+        terms = [one["target"] for one in values.get("glossary", [])]
+        source = self.sources[text][len(self.sent) % len(self.sources[text])]
+        self.sent.append((text, terms))
+        detected = {"language": source, "confidence": 90}
+        one = {"text": text.upper(), "segments": [], "alternatives": [], "detected": detected}
+        route.fulfill(json={"translations": [one], "target": values["target"], "models": []})
+
+
+def _keep_terms(page: Any, terms: dict[str, list[dict[str, str]]]) -> None:
+    page.evaluate("terms => localStorage.setItem('dragoman.glossary', terms)", json.dumps(terms))
+    _reload(page)
+
+
+def test_terms_given_before_a_language_is_known_stay_when_one_is(new_page: Any) -> None:
+    server = _Detected({"Die Bank": ["de"], "Die Bank ist": ["de"]})
+    page = new_page(prepare=server.prepare)
+    page.select_option("#to", "en")
+    page.click("#open-glossary")
+    page.get_by_label("Word", exact=True).fill("Bank")
+    page.get_by_label("Translation of the word").fill("bench")
+    page.click("#use-terms")
+    write(page, "Die Bank", source="auto", target="en")
+    write(page, "Die Bank ist", source="auto", target="en")
+    assert server.sent == [("Die Bank", ["bench"]), ("Die Bank ist", ["bench"])]
+    page.click("#open-glossary")
+    assert page.get_by_label("Translation of the word").input_value() == "bench"
+    page.get_by_label("Remove this word").click()
+    page.wait_for_timeout(600)
+    assert server.sent[2:] == [("Die Bank ist", [])]
+    assert page.evaluate("localStorage.getItem('dragoman.glossary')") == "{}"
+
+
+def test_of_equal_words_that_of_the_language_counts(new_page: Any) -> None:
+    server = _Detected({"Die Bank": ["de"]})
+    page = new_page(prepare=server.prepare)
+    every, own = [{"source": "Bank", "target": "bank"}], [{"source": "Bank", "target": "bench"}]
+    _keep_terms(page, {"de>en": own, "auto>en": every})
+    write(page, "Die Bank", source="auto", target="en")
+    wait_done(page, 2)
+    assert server.sent == [("Die Bank", ["bank"]), ("Die Bank", ["bank", "bench"])]  # last counts
+
+
+def test_a_text_in_another_language_is_asked_for_once_more_without_the_terms(new_page: Any) -> None:
+    server = _Detected({"Die Bank": ["de"], "银行": ["zh-Hans"]})
+    page = new_page(prepare=server.prepare)
+    _keep_terms(page, {"de>en": [{"source": "Bank", "target": "bench"}]})
+    write(page, "Die Bank", source="auto", target="en")
+    wait_done(page, 2)
+    write(page, "银行", source="auto", target="en")
+    wait_done(page, 4)
+    page.wait_for_timeout(600)
+    assert server.sent[2:] == [("银行", ["bench"]), ("银行", [])]
+
+
+def test_a_server_that_takes_a_text_for_ever_other_languages_is_asked_twice(new_page: Any) -> None:
+    server = _Detected({"Bank": ["de", "zh-Hans"]})
+    page = new_page(prepare=server.prepare)
+    _keep_terms(page, {"de>en": [{"source": "Bank", "target": "bench"}]})
+    write(page, "Bank", source="auto", target="en")
+    wait_done(page, 2)
+    page.wait_for_timeout(900)
+    assert [terms for _, terms in server.sent] == [[], ["bench"]]

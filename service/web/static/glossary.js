@@ -1,10 +1,12 @@
 // The glossary: words that are always translated in one way, a list for every pair of languages, kept
-// in this browser. Owns the list and its editor; the server does the rest.
+// in this browser. What is given while no source is known counts for every source. Owns the lists and
+// their editor; the server does the rest.
 
 import { keep, recall } from "./storage.js";
 import { t } from "./strings.js";
 
 const MAX_TERMS = 200;
+const ANY = "auto";
 const isTerm = (one) => typeof one?.source === "string" && typeof one?.target === "string";
 const isSound = (value) => typeof value === "object" && value !== null
   && Object.values(value).every((terms) => Array.isArray(terms) && terms.every(isTerm));
@@ -12,39 +14,49 @@ const isSound = (value) => typeof value === "object" && value !== null
 export class Glossary {
   /** `elements` are of the editor; `onChange()` is called when a term has changed. */
   constructor({ elements, onChange }) {
-    Object.assign(this, { ...elements, onChange, pair: "" });
+    Object.assign(this, { ...elements, onChange, pairs: [] });
     this.every = recall("glossary", {}, isSound);
     this.add.addEventListener("click", () => this.#addTerm());
   }
 
-  /** The terms of a pair, as the API takes them. */
+  /** The terms of a pair, as the API takes them: of equal words the last one counts, the pair's own. */
   terms(source, target) {
-    const terms = this.every[`${source}>${target}`] ?? [];
-    return terms
+    return pairsOf(source, target)
+      .reverse()
+      .flatMap((pair) => this.every[pair] ?? [])
       .filter((term) => term.source.trim() && term.target.trim())
       .map((term) => ({ source: term.source.trim(), target: term.target.trim(), case_sensitive: Boolean(term.case_sensitive) }));
   }
 
-  /** Edit the terms of a pair. */
+  /** Edit the terms of a pair, and those of every source. */
   draw(source, target, names) {
-    this.pair = `${source}>${target}`;
+    this.pairs = pairsOf(source, target);
     this.pairName.textContent = t("pair", names);
-    this.every[this.pair] ??= [];
-    if (this.every[this.pair].length === 0) this.#push();
-    this.list.replaceChildren(...this.every[this.pair].map((term) => this.#row(term)));
-    this.add.disabled = this.every[this.pair].length >= MAX_TERMS;
+    for (const pair of this.pairs) this.every[pair] ??= [];
+    if (this.#edited().length === 0) this.#push();
+    this.list.replaceChildren(...this.#edited().map((term) => this.#row(term)));
+    this.#bound();
   }
 
+  #edited() {
+    return this.pairs.flatMap((pair) => this.every[pair]);
+  }
+
+  /** A new term, of the pair's own. */
   #push() {
-    this.every[this.pair].push({ source: "", target: "", case_sensitive: false });
+    const term = { source: "", target: "", case_sensitive: false };
+    this.every[this.pairs[0]].push(term);
+    return term;
+  }
+
+  #bound() {
+    this.add.disabled = this.every[this.pairs[0]].length >= MAX_TERMS;
   }
 
   #addTerm() {
-    this.#push();
-    const term = this.every[this.pair].at(-1);
-    const row = this.#row(term);
+    const row = this.#row(this.#push());
     this.list.append(row);
-    this.add.disabled = this.every[this.pair].length >= MAX_TERMS;
+    this.#bound();
     row.querySelector("input").focus();
   }
 
@@ -63,9 +75,9 @@ export class Glossary {
     remove.textContent = "×";
     remove.setAttribute("aria-label", t("remove_term"));
     remove.addEventListener("click", () => {
-      this.every[this.pair] = this.every[this.pair].filter((one) => one !== term);
+      for (const pair of this.pairs) this.every[pair] = this.every[pair].filter((one) => one !== term);
       row.remove();
-      this.add.disabled = false;
+      this.#bound();
       this.add.focus();
       this.#changed();
     });
@@ -101,3 +113,6 @@ export class Glossary {
     return label;
   }
 }
+
+/** The lists that count for a pair, its own first. */
+const pairsOf = (source, target) => [...new Set([`${source}>${target}`, `${ANY}>${target}`])];

@@ -32,6 +32,7 @@ const output = byId("output");
 let features = featuresOf(null);
 let shown = null; // what stands in the right pane: {text, alternatives, entry}
 let settled = 0;
+let sentTerms = ""; // those of the newest request, as JSON
 
 const announce = (text) => {
   byId("announcer").textContent = text;
@@ -91,6 +92,7 @@ function send(signal) {
   if (byId("heat-map").open && mayHaveHeat()) values.attention = true;
   const terms = currentTerms();
   if (terms.length) values.glossary = terms;
+  sentTerms = JSON.stringify(terms);
   return translate(values, signal);
 }
 
@@ -130,7 +132,7 @@ function idle() {
 function answered(reply, ms) {
   const [translation] = reply.translations;
   output.classList.remove("is-stale");
-  const before = languages.detected;
+  const isFirst = !isPresent();
   languages.detected = translation.detected?.language ?? null;
   notices.hide();
   const entry = { source: languages.source, target: languages.target, text: source.value, translation: translation.text };
@@ -146,13 +148,20 @@ function answered(reply, ms) {
   showAlternatives({ sheet: byId("alternatives"), list: byId("alternative-list") }, shown.alternatives, takeAlternative);
   wordMap.show(panes.segments);
   heatMap.show(mayHaveHeat() ? panes.segments : []);
-  const isNew = languages.source === "auto" && languages.detected !== before;
-  if (isNew && currentTerms().length) live.soon(); // it was asked for without the terms of this language
+  // Asked for with the terms of another language than was found: once more, for a text once.
+  if (isFirst && sentTerms !== JSON.stringify(currentTerms())) live.soon();
   clearTimeout(settled);
   settled = setTimeout(() => {
     history.add(entry);
     announce(t("translated_into", { language: languages.name(reply.target) }));
   }, SETTLED_MS);
+}
+
+/** Whether what is shown is a translation of what is in the field, as the languages are chosen now. */
+function isPresent() {
+  if (shown === null) return false;
+  const { source: from, target, text } = shown.entry;
+  return text === source.value && from === languages.source && target === languages.target;
 }
 
 /** Terms of the glossary that were used, and those that were not, over all segments. */
