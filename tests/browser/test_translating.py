@@ -100,6 +100,30 @@ def test_the_swap_translates_back(new_page: Any) -> None:
     assert (page.input_value("#from"), page.input_value("#to")) == ("en", "de")
 
 
+def test_the_swap_keeps_a_text_that_is_not_translated_yet(new_page: Any) -> None:
+    page = new_page()
+    write(page, GERMAN, source="de", target="en")
+    page.route("**/v1/translate", lambda _route: None)  # never answered
+    page.fill("#source", "Thank you.")
+    page.click("#swap")
+    assert page.input_value("#source") == "Thank you."
+    assert (page.input_value("#from"), page.input_value("#to")) == ("en", "de")
+
+
+def test_the_translation_of_another_text_is_not_copied(new_page: Any) -> None:
+    page = new_page(permissions=["clipboard-read", "clipboard-write"])
+    write(page, GERMAN, source="de", target="en")
+    page.click("#copy")
+    page.wait_for_selector("#state:text('Copied.')")
+    assert page.evaluate("navigator.clipboard.readText()") == ENGLISH
+    page.evaluate("navigator.clipboard.writeText('before')")
+    page.route("**/v1/translate", lambda _route: None)  # never answered
+    page.fill("#source", "Guten Tag.")
+    page.click("#copy")
+    page.wait_for_selector("#state:text('There is no translation of this text yet.')")
+    assert page.evaluate("navigator.clipboard.readText()") == "before"
+
+
 def test_an_alternative_takes_the_place_of_the_translation(new_page: Any) -> None:
     page = new_page()
     best = write(page, GERMAN, source="de", target="en")

@@ -225,19 +225,19 @@ function drawModels(reply, ms) {
 
 async function copyShown() {
   if (!shown) return;
-  const isDone = await copy(shown.text);
-  state.textContent = isDone ? t("copied") : t("not_copied");
+  if (isPresent()) state.textContent = (await copy(shown.text)) ? t("copied") : t("not_copied");
+  else state.textContent = t("not_there");
   announce(state.textContent);
 }
 
 function swap() {
-  const text = shown?.text;
+  const text = isPresent() ? shown.text : source.value;
   if (!languages.swap()) {
     announce(t("no_way_back"));
     return;
   }
   if (byId("alternatives").contains(document.activeElement)) source.focus(); // they will be others
-  setText(text || source.value);
+  setText(text);
 }
 
 function setText(text) {
