@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -67,8 +68,10 @@ def test_a_file_that_is_no_text_is_refused_in_words(new_page: Any, tmp_path: Pat
 class _Documents:
     """The server's documents, played: a job that goes on with every look at it."""
 
-    def __init__(self, *, error: str = "") -> None:
+    def __init__(self, *, error: str = "", refusals: list[dict[str, Any]] | None = None) -> None:
         self.error = error
+        self.refusals = refusals or []
+        self.times: list[float] = []
         self.looks = 0
         self.deleted: list[str] = []
 
@@ -94,6 +97,11 @@ class _Documents:
         if route.request.method == "DELETE":
             self.deleted.append(path)
             route.fulfill(status=204)
+            return
+        self.times.append(monotonic())
+        if self.refusals and self.looks:
+            refusal = self.refusals.pop(0)
+            route.fulfill(**refusal) if refusal else route.abort()
         elif path == "a%2Fb/result":
             route.fulfill(body="# Guten Morgen", content_type="text/markdown")
         else:
@@ -124,6 +132,63 @@ def test_a_document_is_sent_followed_and_saved(new_page: Any, tmp_path: Path) ->
     page.click("#file-list button")
     assert page.locator("#files").is_hidden()
     assert documents.deleted == ["a%2Fb"]
+
+
+BUSY = {"status": 429, "json": {"error": "x", "code": "limited"}, "headers": {"retry-after": "3"}}
+BOOTING = {"status": 503, "json": {"error": "x", "code": "booting"}}
+LOST: dict[str, Any] = {}
+
+
+def test_what_passes_does_not_end_a_document(new_page: Any) -> None:
+    documents = _Documents(refusals=[BUSY, BOOTING, LOST])
+    page = new_page(prepare=documents.prepare)
+    _drop(page, "letter <b>.md", "x")
+    page.wait_for_selector("#file-list .quiet:text('too much to do')")
+    assert page.locator("progress").count() == 1
+    page.wait_for_selector("#file-list .download")
+    assert documents.refusals == []
+    assert documents.times[2] - documents.times[1] >= 3  # as the server said
+
+
+def test_a_result_that_cannot_be_fetched_at_once_is_waited_for(new_page: Any) -> None:
+    documents = _Documents()
+    page = new_page(prepare=documents.prepare)
+    results: list[dict[str, Any]] = [BOOTING, LOST]
+
+    def answer(route: Any) -> None:
+        if not results:
+            route.fallback()
+            return
+        refusal = results.pop(0)
+        route.fulfill(**refusal) if refusal else route.abort()
+
+    page.route("**/result", answer)
+    _drop(page, "letter <b>.md", "x")
+    page.wait_for_selector("#file-list .download")
+    assert results == []
+
+
+def test_a_document_is_looked_at_less_and_less_often(new_page: Any) -> None:
+    documents = _Documents()
+    page = new_page(prepare=documents.prepare)
+    _drop(page, "letter <b>.md", "x")
+    page.wait_for_selector("#file-list .download")
+    first, second, third, _result = documents.times
+    assert second - first >= 1
+    assert third - second >= 1.5
+
+
+def test_a_document_that_a_full_server_refuses_is_sent_again(new_page: Any) -> None:
+    documents = _Documents()
+    page = new_page(prepare=documents.prepare)
+    answers = [BUSY | {"headers": {"retry-after": "1"}}]
+    page.route(
+        "**/v1/documents",
+        lambda route: route.fulfill(**answers.pop()) if answers else route.fallback(),
+    )
+    _drop(page, "letter <b>.md", "x")
+    page.wait_for_selector("#file-list .quiet:text('too much to do')")
+    page.wait_for_selector("#file-list .download")
 
 
 def test_a_document_that_fails_says_why(new_page: Any) -> None:

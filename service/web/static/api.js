@@ -64,6 +64,17 @@ export async function askJson(path, options) {
   }
 }
 
+/** The bytes of an answer. */
+export async function askBlob(path, options) {
+  const reply = await ask(path, options);
+  try {
+    return await reply.blob();
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new ApiError("offline");
+  }
+}
+
 /** The loaded languages: `{code, name, targets}` each. */
 export const languages = () => askJson("languages");
 

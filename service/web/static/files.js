@@ -1,11 +1,12 @@
 // Documents: sent to `/v1/documents`, followed until they are done, fetched, deleted. Owns the list of
 // them and the way of each; what a server without documents does with a file is main.js's.
 
-import { ask, askJson } from "./api.js";
+import { ask, askBlob, askJson } from "./api.js";
 import { plainWords } from "./notices.js";
 import { number, t } from "./strings.js";
+import { Pauses, passes, persist } from "./waiting.js";
 
-const POLL_MS = 700;
+const MAX_SENDS = 6;
 
 export class Files {
   /** `options()` are the fields that go with a file: `source` and `target` at least. */
@@ -55,17 +56,28 @@ class Job {
     const form = new FormData();
     for (const [name, value] of Object.entries(options)) form.append(name, value);
     form.append("file", file);
-    const made = await askJson("v1/documents", { method: "POST", body: form, signal });
+    const send = () => askJson("v1/documents", { method: "POST", body: form, signal });
+    // A lost answer may be of a document that is there: it is not sent twice.
+    const made = await this.#persist(send, { mayPass: (error) => passes(error) && error.kind !== "offline", maxTries: MAX_SENDS });
     this.id = String(made.id);
+    const pauses = new Pauses(signal);
     let seen = made;
     while (seen.state !== "done") {
       if (seen.state === "failed") throw new DocumentError(seen.error);
       this.#show(seen);
-      await pause(POLL_MS, signal);
-      seen = await askJson(this.#path(), { signal });
+      await pauses.next();
+      seen = await this.#persist(() => askJson(this.#path(), { signal }));
     }
-    const reply = await ask(`${this.#path()}/result`, { signal });
-    this.#done(await reply.blob(), seen.num_flagged ?? 0);
+    const blob = await this.#persist(() => askBlob(`${this.#path()}/result`, { signal }));
+    this.#done(blob, seen.num_flagged ?? 0);
+  }
+
+  /** What `action()` gives, however often it is done; meanwhile the row says what it waits for. */
+  #persist(action, options = {}) {
+    const onWait = (error) => {
+      this.state.textContent = plainWords(error);
+    };
+    return persist(action, { signal: this.controller.signal, onWait, ...options });
   }
 
   failed(error) {
@@ -127,15 +139,6 @@ export function resultName(name, target) {
   const dot = name.lastIndexOf(".");
   return dot > 0 ? `${name.slice(0, dot)}.${target}${name.slice(dot)}` : `${name}.${target}`;
 }
-
-const pause = (ms, signal) =>
-  new Promise((resolve, reject) => {
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener("abort", () => {
-      clearTimeout(timer);
-      reject(new DOMException("stopped", "AbortError"));
-    }, { once: true });
-  });
 
 function element(name, className, text) {
   const made = document.createElement(name);

@@ -1,6 +1,8 @@
 // Translation while somebody types: one request at a time, the newest. Owns when one is sent, that the
 // one before is cancelled, and when it is tried again by itself. It knows nothing of the page.
 
+import { passes } from "./waiting.js";
+
 const PAUSE_MS = 280;
 const SLOW_MS = 2500;
 const MAX_WAIT_SECONDS = 30;
@@ -69,9 +71,8 @@ export class Live {
 
   /** What passes by itself is tried again, when the server says or a little later each time. */
   #failed(error, tries) {
-    const passes = ["busy", "unavailable", "offline"].includes(error.kind) && tries < MAX_TRIES;
     const seconds = error.retrySeconds ?? 2 ** tries * 2;
-    const isSoon = passes && seconds <= MAX_WAIT_SECONDS;
+    const isSoon = passes(error) && tries < MAX_TRIES && seconds <= MAX_WAIT_SECONDS;
     this.onError(error, isSoon ? seconds : null);
     if (isSoon) this.#later(seconds * 1000, () => this.#run(tries + 1));
   }

@@ -1,0 +1,58 @@
+// Waiting for a server. Owns which failures pass by themselves, and the pauses until it is asked again:
+// longer each time, and never shorter than it says. It knows nothing of what is asked.
+
+const FIRST_MS = 700;
+const MOST_MS = 5000;
+const GROWTH = 1.5;
+const MOST_RETRY_MS = 60_000;
+
+/** Whether a failure is of a kind that passes by itself. */
+export const passes = (error) => ["busy", "unavailable", "offline"].includes(error.kind);
+
+/** Pauses between looks at something, each longer than the last one up to a bound. */
+export class Pauses {
+  /** `signal` ends a pause with its AbortError; null: nothing does. */
+  constructor(signal = null) {
+    this.signal = signal;
+    this.ms = FIRST_MS;
+  }
+
+  /** Wait, for as many seconds as the server says if that is longer. */
+  async next(retrySeconds = null) {
+    const asked = Math.min((retrySeconds ?? 0) * 1000, MOST_RETRY_MS);
+    const ms = Math.max(this.ms, asked);
+    this.ms = Math.min(this.ms * GROWTH, MOST_MS);
+    await pause(ms, this.signal);
+  }
+}
+
+/**
+ * The result of `action()`, which is done again while `mayPass(error)` of what it throws, `maxTries` times
+ * at most; `onWait(error)` is called before each pause.
+ */
+export async function persist(action, { signal = null, mayPass = passes, maxTries = Infinity, onWait = () => {} } = {}) {
+  const pauses = new Pauses(signal);
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await action();
+    } catch (error) {
+      if (!mayPass(error) || tries >= maxTries) throw error;
+      onWait(error);
+      await pauses.next(error.retrySeconds);
+    }
+  }
+}
+
+function pause(ms, signal) {
+  return new Promise((resolve, reject) => {
+    const stop = () => {
+      clearTimeout(timer);
+      reject(new DOMException("stopped", "AbortError"));
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", stop);
+      resolve();
+    }, ms);
+    signal?.addEventListener("abort", stop, { once: true });
+  });
+}
