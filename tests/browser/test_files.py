@@ -121,7 +121,8 @@ def test_a_document_is_sent_followed_and_saved(new_page: Any, tmp_path: Path) ->
     _drop(page, "letter <b>.md", "# Good morning")
     page.wait_for_selector("progress[value]")
     assert "33 %" in page.locator("#file-list").inner_text()
-    page.wait_for_selector("#file-list .download")
+    with page.expect_response(_is_deletion):
+        page.wait_for_selector("#file-list .download")
     assert page.locator("#file-list .name").inner_text() == "letter <b>.md"
     with page.expect_download() as waiting:
         page.click("#file-list .download")
@@ -129,9 +130,14 @@ def test_a_document_is_sent_followed_and_saved(new_page: Any, tmp_path: Path) ->
     saved = tmp_path / "saved.md"
     waiting.value.save_as(saved)
     assert saved.read_text(encoding="utf-8") == "# Guten Morgen"
+    assert documents.deleted == ["a%2Fb"]
     page.click("#file-list button")
     assert page.locator("#files").is_hidden()
     assert documents.deleted == ["a%2Fb"]
+
+
+def _is_deletion(reply: Any) -> bool:
+    return reply.request.method == "DELETE" and reply.status == 204
 
 
 BUSY = {"status": 429, "json": {"error": "x", "code": "limited"}, "headers": {"retry-after": "3"}}
@@ -194,9 +200,11 @@ def test_a_document_that_a_full_server_refuses_is_sent_again(new_page: Any) -> N
 def test_a_document_that_fails_says_why(new_page: Any) -> None:
     documents = _Documents(error="the file is encrypted")
     page = new_page(prepare=documents.prepare)
-    _drop(page, "letter <b>.md", "x")
-    page.wait_for_selector("text=could not be translated: the file is encrypted")
+    with page.expect_response(_is_deletion):
+        _drop(page, "letter <b>.md", "x")
+        page.wait_for_selector("text=could not be translated: the file is encrypted")
     assert page.locator("progress").count() == 0
+    assert documents.deleted == ["a%2Fb"]
 
 
 def test_a_document_can_be_given_up(new_page: Any) -> None:
@@ -209,6 +217,40 @@ def test_a_document_can_be_given_up(new_page: Any) -> None:
     page.wait_for_timeout(900)
     assert documents.deleted == ["a%2Fb"]
     assert documents.looks < 3
+
+
+def test_a_document_is_deleted_although_the_server_was_busy(new_page: Any) -> None:
+    documents = _Documents()
+    page = new_page(prepare=documents.prepare)
+    refusals = [BOOTING]
+
+    def answer(route: Any) -> None:
+        is_refused = route.request.method == "DELETE" and refusals
+        route.fulfill(**refusals.pop()) if is_refused else route.fallback()
+
+    page.route("**/v1/documents/**", answer)
+    with page.expect_response(_is_deletion):
+        _drop(page, "letter <b>.md", "x")
+        page.wait_for_selector("#file-list .download")
+    assert documents.deleted == ["a%2Fb"]
+
+
+def test_documents_are_sent_a_few_at_a_time_in_their_order(new_page: Any) -> None:
+    page = new_page(prepare=_Documents().prepare)
+    sent: list[Any] = []
+    page.route("**/v1/documents", lambda route: sent.append(route))  # noqa: PLW0108  # Playwright marks a handler
+    for number in range(5):
+        _drop(page, f"{number}.txt", "x")
+    states = page.locator("#file-list .quiet")
+    page.wait_for_timeout(300)
+    assert len(sent) == 3
+    assert states.all_inner_texts() == ["Waiting …"] * 2 + ["Sending …"] * 3  # the newest first
+    page.locator("#file-list button").nth(1).click()  # the fourth is given up before its turn
+    sent[0].fulfill(status=413, json={"error": "x", "code": "too_long", "value": 2, "limit": 1})
+    page.wait_for_function("document.querySelectorAll('#file-list li').length === 4")
+    page.wait_for_timeout(300)
+    for number, route in zip((0, 1, 2, 4), sent, strict=True):
+        assert f'filename="{number}.txt"'.encode() in route.request.post_data_buffer
 
 
 def test_a_document_that_is_refused_says_so(new_page: Any) -> None:
@@ -224,16 +266,14 @@ def test_the_servers_own_documents_are_translated(new_page: Any, tmp_path: Path)
     page.select_option("#from", "de")
     page.select_option("#to", "en")
     _drop(page, "brief.md", "# Guten Tag\n\nWir müssen jetzt nach Hause gehen.\n")
-    page.wait_for_selector("#file-list .download")
+    with page.expect_response(_is_deletion):
+        page.wait_for_selector("#file-list .download")
     with page.expect_download() as waiting:
         page.click("#file-list .download")
     assert waiting.value.suggested_filename == "brief.en.md"
     saved = tmp_path / "saved.md"
     waiting.value.save_as(saved)
     assert saved.read_text(encoding="utf-8").endswith("\n\nWe have to go home now.\n")
-    with page.expect_response(lambda reply: reply.request.method == "DELETE") as deleted:
-        page.click("#file-list button")
-    assert deleted.value.status == 204
 
 
 def test_a_damaged_document_is_refused_in_words(new_page: Any, tmp_path: Path) -> None:

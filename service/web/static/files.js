@@ -1,29 +1,32 @@
-// Documents: sent to `/v1/documents`, followed until they are done, fetched, deleted. Owns the list of
-// them and the way of each; what a server without documents does with a file is main.js's.
+// Documents: sent to `/v1/documents`, a few at a time, followed until they are done, fetched, and deleted
+// there, where only so many of a caller are kept. Owns the list of them and the way of each; what a server without documents does with a file is main.js's.
 
 import { ask, askBlob, askJson } from "./api.js";
 import { plainWords } from "./notices.js";
 import { number, t } from "./strings.js";
-import { Pauses, passes, persist } from "./waiting.js";
+import { Pauses, passes, persist, Places } from "./waiting.js";
 
+const MAX_AT_ONCE = 3;
 const MAX_SENDS = 6;
+const MAX_DELETIONS = 6;
 
 export class Files {
   /** `options()` are the fields that go with a file: `source` and `target` at least. */
   constructor({ sheet, list, options, announce }) {
-    Object.assign(this, { sheet, list, options, announce });
+    Object.assign(this, { sheet, list, options, announce, places: new Places(MAX_AT_ONCE) });
   }
 
-  /** Translate a file, and show how it goes. */
+  /** Translate a file as the fields are now, when its turn comes, and show how it goes. */
   async translate(file) {
-    const job = new Job(file.name, this.options().target);
+    const options = this.options();
+    const job = new Job(file.name, options.target);
     this.sheet.hidden = false;
     this.list.prepend(job.row);
     job.onRemove = () => {
       this.sheet.hidden = this.list.children.length === 0;
     };
     try {
-      await job.run(file, this.options());
+      await this.places.hold(() => job.run(file, options));
       this.announce(t("file_done", { name: file.name }));
     } catch (error) {
       if (error.name === "AbortError") return;
@@ -42,7 +45,7 @@ class Job {
     this.row = document.createElement("li");
     const title = element("span", "name", name);
     this.actions = element("span", "actions", "");
-    this.state = element("span", "quiet", t("file_sending"));
+    this.state = element("span", "quiet", t("file_waiting"));
     this.remove = button("", () => this.#removed());
     this.#offer("file_cancel");
     this.actions.append(this.state, this.remove);
@@ -53,6 +56,8 @@ class Job {
 
   async run(file, options) {
     const signal = this.controller.signal;
+    signal.throwIfAborted();
+    this.state.textContent = t("file_sending");
     const form = new FormData();
     for (const [name, value] of Object.entries(options)) form.append(name, value);
     form.append("file", file);
@@ -63,12 +68,16 @@ class Job {
     const pauses = new Pauses(signal);
     let seen = made;
     while (seen.state !== "done") {
-      if (seen.state === "failed") throw new DocumentError(seen.error);
+      if (seen.state === "failed") {
+        this.#forget();
+        throw new DocumentError(seen.error);
+      }
       this.#show(seen);
       await pauses.next();
       seen = await this.#persist(() => askJson(this.#path(), { signal }));
     }
     const blob = await this.#persist(() => askBlob(`${this.#path()}/result`, { signal }));
+    this.#forget();
     this.#done(blob, seen.num_flagged ?? 0);
   }
 
@@ -116,13 +125,21 @@ class Job {
     this.#offer("file_remove");
   }
 
-  /** Stop, and delete what the server has of it. */
+  /** Stop, and take it off the list. */
   #removed() {
     this.controller.abort();
     if (this.url) URL.revokeObjectURL(this.url);
-    if (this.id !== null) ask(this.#path(), { method: "DELETE" }).catch(() => {}); // it expires by itself
+    this.#forget();
     this.row.remove();
     this.onRemove();
+  }
+
+  /** Delete what the server has of it. */
+  #forget() {
+    if (this.id === null) return;
+    const path = this.#path();
+    this.id = null;
+    persist(() => ask(path, { method: "DELETE" }), { maxTries: MAX_DELETIONS }).catch(() => {}); // it expires by itself
   }
 }
 

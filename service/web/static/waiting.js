@@ -1,5 +1,5 @@
-// Waiting for a server. Owns which failures pass by themselves, and the pauses until it is asked again:
-// longer each time, and never shorter than it says. It knows nothing of what is asked.
+// Waiting for a server. Owns which failures pass by themselves, the pauses until it is asked again,
+// longer each time and never shorter than it says, and how many ask at once. It knows nothing of what is asked.
 
 const FIRST_MS = 700;
 const MOST_MS = 5000;
@@ -39,6 +39,27 @@ export async function persist(action, { signal = null, mayPass = passes, maxTrie
       if (!mayPass(error) || tries >= maxTries) throw error;
       onWait(error);
       await pauses.next(error.retrySeconds);
+    }
+  }
+}
+
+/** Places for so many at once; who comes later waits, in order. */
+export class Places {
+  constructor(num) {
+    this.numFree = num;
+    this.waiting = [];
+  }
+
+  /** The result of `action()`, done as soon as there is a place. */
+  async hold(action) {
+    if (this.numFree > 0) this.numFree -= 1;
+    else await new Promise((resolve) => this.waiting.push(resolve));
+    try {
+      return await action();
+    } finally {
+      const next = this.waiting.shift();
+      if (next) next();
+      else this.numFree += 1;
     }
   }
 }
