@@ -55,6 +55,69 @@ def test_the_history_is_bounded_cleared_and_off(new_page: Any) -> None:
     assert page.evaluate("localStorage.getItem('dragoman.history')") is None
 
 
+def _second_tab(page: Any) -> Any:
+    other = page.context.new_page()
+    other.goto(page.url)
+    other.wait_for_selector("html[data-ready]", state="attached")
+    return other
+
+
+def _kept_texts(page: Any) -> list[str]:
+    kept = json.loads(page.evaluate("localStorage.getItem('dragoman.history')") or "[]")
+    return [one["text"] for one in kept]
+
+
+def test_a_history_that_another_tab_cleared_stays_cleared(new_page: Any) -> None:
+    page = new_page()
+    write(page, TEXT)
+    page.wait_for_timeout(SETTLED_MS)
+    other = _second_tab(page)
+    other.click("#open-history")
+    assert other.locator("#history-list li").count() == 1
+    page.click("#open-history")
+    page.click("#clear-history")
+    other.wait_for_selector("#history-empty:not([hidden])")
+    other.keyboard.press("Escape")
+    write(other, "Thank you.")
+    other.wait_for_timeout(SETTLED_MS)
+    assert _kept_texts(page) == ["Thank you."]
+    page.wait_for_selector("#history-list :text('Thank you.')")
+
+
+def test_tabs_keep_one_history_and_one_switch(new_page: Any) -> None:
+    page = new_page()
+    other = _second_tab(page)
+    write(page, TEXT)
+    write(other, "Thank you.")
+    other.wait_for_timeout(SETTLED_MS)
+    assert sorted(_kept_texts(page)) == [TEXT, "Thank you."]
+    page.click("#open-history")
+    page.uncheck("#keep-history")
+    write(other, "The cat sleeps.")
+    other.wait_for_timeout(SETTLED_MS)
+    assert _kept_texts(page) == []
+    other.click("#open-history")
+    assert not other.is_checked("#keep-history")
+
+
+def test_without_storage_the_page_has_a_history_until_it_is_closed(new_page: Any) -> None:
+    deny = """Object.defineProperty(window, 'localStorage', {
+      get() { throw new DOMException('no', 'SecurityError'); },
+    });"""
+    page = new_page(prepare=lambda page: page.add_init_script(deny))
+    write(page, TEXT)
+    page.wait_for_timeout(SETTLED_MS)
+    page.click("#open-history")
+    assert page.locator("#history-list li").count() == 1
+    page.uncheck("#keep-history")
+    page.keyboard.press("Escape")
+    write(page, "Thank you.")
+    page.wait_for_timeout(SETTLED_MS)
+    page.click("#open-history")
+    assert page.locator("#history-list li").count() == 0
+    assert not page.is_checked("#keep-history")
+
+
 @pytest.mark.parametrize("junk", ["{", "null", "[1]", '{"a": 1}', '"x"'])
 def test_junk_in_the_storage_changes_nothing(new_page: Any, junk: str) -> None:
     page = new_page()

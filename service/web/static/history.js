@@ -1,23 +1,25 @@
-// The history of translations: in this browser alone, bounded, off by a switch. Owns what is kept, and
-// the dialog that shows it.
+// The history of translations: in this browser alone, bounded, off by a switch, one for all tabs. Owns
+// what is kept, and the dialog that shows it.
 
-import { forget, keep, recall } from "./storage.js";
+import { Shared } from "./storage.js";
 import { t } from "./strings.js";
 
 const MAX_ENTRIES = 50;
 const MAX_CHARACTERS = 5000;
 
 const isEntry = (one) => ["source", "target", "text", "translation"].every((name) => typeof one?.[name] === "string");
+const isSame = (one, other) => one.text === other.text && one.target === other.target;
 const isSound = (value) => Array.isArray(value) && value.every(isEntry);
 
 export class History {
   /** `elements` are of the dialog; `onChosen(entry)` shows an entry again. */
   constructor({ elements, onChosen }) {
     Object.assign(this, { ...elements, onChosen });
-    this.entries = recall("history", [], isSound);
-    this.toggle.checked = recall("keep_history", true, (value) => typeof value === "boolean");
+    this.entries = new Shared("history", [], isSound, () => this.draw());
+    this.isOn = new Shared("keep_history", true, (value) => typeof value === "boolean", () => this.draw());
+    this.toggle.checked = this.isOn.read();
     this.toggle.addEventListener("change", () => {
-      keep("keep_history", this.toggle.checked);
+      this.isOn.write(this.toggle.checked);
       if (!this.toggle.checked) this.empty();
     });
     this.clear.addEventListener("click", () => this.empty());
@@ -25,25 +27,26 @@ export class History {
 
   /** Keep a translation; one that only goes on from the last entry takes its place. */
   add(entry) {
-    if (!this.toggle.checked || !entry.text.trim() || entry.text.length > MAX_CHARACTERS) return;
-    const last = this.entries[0];
+    if (!this.isOn.read() || !entry.text.trim() || entry.text.length > MAX_CHARACTERS) return;
+    const entries = this.entries.read();
+    const last = entries[0];
     const goesOn = last && last.target === entry.target && entry.text.startsWith(last.text);
-    const others = this.entries.filter((one) => one.text !== entry.text || one.target !== entry.target);
-    this.entries = [entry, ...(goesOn ? others.filter((one) => one !== last) : others)].slice(0, MAX_ENTRIES);
-    keep("history", this.entries);
+    const others = entries.filter((one) => !isSame(one, entry));
+    this.entries.write([entry, ...(goesOn ? others.filter((one) => one !== last) : others)].slice(0, MAX_ENTRIES));
   }
 
   empty() {
-    this.entries = [];
-    forget("history");
+    this.entries.clear();
     this.draw();
   }
 
-  /** Show the entries in the dialog. */
+  /** Show the entries in the dialog, and the switch. */
   draw() {
-    this.list.replaceChildren(...this.entries.map((entry) => this.#row(entry)));
-    this.none.hidden = this.entries.length > 0;
-    this.clear.disabled = this.entries.length === 0;
+    const entries = this.entries.read();
+    this.list.replaceChildren(...entries.map((entry) => this.#row(entry)));
+    this.none.hidden = entries.length > 0;
+    this.clear.disabled = entries.length === 0;
+    this.toggle.checked = this.isOn.read();
   }
 
   #row(entry) {
@@ -59,8 +62,7 @@ export class History {
     remove.textContent = "×";
     remove.setAttribute("aria-label", t("remove_entry", { text: entry.text.slice(0, 40) }));
     remove.addEventListener("click", () => {
-      this.entries = this.entries.filter((one) => one !== entry);
-      keep("history", this.entries);
+      this.entries.write(this.entries.read().filter((one) => !isSame(one, entry)));
       this.draw();
       this.list.querySelector("button")?.focus();
     });

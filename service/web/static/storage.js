@@ -1,5 +1,6 @@
 // What this browser remembers: values in localStorage, under names of their own. Owns that a browser
-// without storage, or with a full or strange one, costs memory and nothing else.
+// without storage, or with a full or strange one, costs memory and nothing else, and that a value is
+// seen as another tab of the page left it.
 
 const PREFIX = "dragoman.";
 
@@ -30,5 +31,35 @@ export function forget(name) {
     localStorage.removeItem(PREFIX + name);
   } catch {
     // There was none.
+  }
+}
+
+/** A value that several tabs read and write. Where it cannot be kept, it is this page's alone. */
+export class Shared {
+  /** `onOther()` is called when another tab has changed it. */
+  constructor(name, fallback, isSound, onOther) {
+    Object.assign(this, { name, fallback, isSound, value: fallback, isKept: true });
+    addEventListener("storage", (event) => {
+      if (event.key !== PREFIX + name && event.key !== null) return; // null: all was cleared
+      this.isKept = true;
+      onOther();
+    });
+  }
+
+  /** The value as it is now, whichever tab it is from. */
+  read() {
+    if (this.isKept) this.value = recall(this.name, this.fallback, this.isSound);
+    return this.value;
+  }
+
+  write(value) {
+    this.value = value;
+    this.isKept = keep(this.name, value);
+  }
+
+  /** Keep none. */
+  clear() {
+    this.value = this.fallback;
+    forget(this.name);
   }
 }
