@@ -255,6 +255,52 @@ def test_terms_given_before_a_language_is_known_stay_when_one_is(new_page: Any) 
     assert page.evaluate("localStorage.getItem('dragoman.glossary')") == "{}"
 
 
+def _term(page: Any, number: int, source: str, target: str) -> None:
+    page.get_by_label("Word", exact=True).nth(number).fill(source)
+    page.get_by_label("Translation of the word").nth(number).fill(target)
+
+
+def _kept_terms(page: Any) -> dict[str, list[tuple[str, str]]]:
+    kept = json.loads(page.evaluate("localStorage.getItem('dragoman.glossary')") or "{}")
+    return {pair: [(one["source"], one["target"]) for one in terms] for pair, terms in kept.items()}
+
+
+def test_terms_of_two_tabs_come_together(new_page: Any) -> None:
+    page = new_page()
+    for name, tag in (("#from", "de"), ("#to", "en")):
+        page.select_option(name, tag)
+    other = _second_tab(page)
+    page.click("#open-glossary")
+    other.click("#open-glossary")
+    _term(page, 0, "Bank", "bench")
+    _term(other, 0, "Haus", "homestead")
+    both = {("Bank", "bench"), ("Haus", "homestead")}
+    page.wait_for_function("document.querySelectorAll('#term-list .term').length === 2")
+    assert set(_kept_terms(page)["de>en"]) == both
+    _term(page, 0, "Bank", "bank")
+    other.get_by_label("Word", exact=True).nth(1).wait_for()
+    assert set(_kept_terms(page)["de>en"]) == {("Bank", "bank"), ("Haus", "homestead")}
+
+
+def test_a_term_that_another_tab_removed_does_not_come_back(new_page: Any) -> None:
+    page = new_page()
+    terms = [{"source": "Bank", "target": "bench"}, {"source": "Haus", "target": "homestead"}]
+    for name, tag in (("#from", "de"), ("#to", "en")):
+        page.select_option(name, tag)
+    _keep_terms(page, {"de>en": terms, "en>de": terms})
+    other = _second_tab(page)
+    page.click("#open-glossary")
+    other.click("#open-glossary")
+    page.get_by_label("Remove this word").first.click()
+    other.wait_for_function("document.querySelectorAll('#term-list .term').length === 1")
+    other.click("#add-term")
+    _term(other, 1, "Hof", "yard")
+    assert _kept_terms(page) == {
+        "de>en": [("Haus", "homestead"), ("Hof", "yard")],
+        "en>de": [("Bank", "bench"), ("Haus", "homestead")],
+    }
+
+
 def test_of_equal_words_that_of_the_language_counts(new_page: Any) -> None:
     server = _Detected({"Die Bank": ["de"]})
     page = new_page(prepare=server.prepare)

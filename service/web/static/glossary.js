@@ -1,12 +1,13 @@
 // The glossary: words that are always translated in one way, a list for every pair of languages, kept
-// in this browser. What is given while no source is known counts for every source. Owns the lists and
-// their editor; the server does the rest.
+// in this browser, for all tabs. What is given while no source is known counts for every source. Owns the
+// lists, that terms of several tabs come together, and the editor; the server does the rest.
 
-import { keep, recall } from "./storage.js";
+import { Shared } from "./storage.js";
 import { t } from "./strings.js";
 
 const MAX_TERMS = 200;
 const ANY = "auto";
+const KEYS = ["source", "target", "case_sensitive"];
 const isTerm = (one) => typeof one?.source === "string" && typeof one?.target === "string";
 const isSound = (value) => typeof value === "object" && value !== null
   && Object.values(value).every((terms) => Array.isArray(terms) && terms.every(isTerm));
@@ -14,8 +15,12 @@ const isSound = (value) => typeof value === "object" && value !== null
 export class Glossary {
   /** `elements` are of the editor; `onChange()` is called when a term has changed. */
   constructor({ elements, onChange }) {
-    Object.assign(this, { ...elements, onChange, pairs: [] });
-    this.every = recall("glossary", {}, isSound);
+    Object.assign(this, { ...elements, onChange, pairs: [], rows: new Map(), every: {}, seen: {} });
+    this.kept = new Shared("glossary", {}, isSound, () => {
+      this.#read();
+      this.#drawRows();
+    });
+    this.#read();
     this.add.addEventListener("click", () => this.#addTerm());
   }
 
@@ -30,16 +35,32 @@ export class Glossary {
 
   /** Edit the terms of a pair, and those of every source. */
   draw(source, target, names) {
+    this.#read();
     this.pairs = pairsOf(source, target);
     this.pairName.textContent = t("pair", names);
     for (const pair of this.pairs) this.every[pair] ??= [];
     if (this.#edited().length === 0) this.#push();
-    this.list.replaceChildren(...this.#edited().map((term) => this.#row(term)));
-    this.#bound();
+    this.rows.clear();
+    this.list.replaceChildren();
+    this.#drawRows();
   }
 
   #edited() {
     return this.pairs.flatMap((pair) => this.every[pair]);
+  }
+
+  /** A row for each term; one that is there stays, and what is typed into it. */
+  #drawRows() {
+    const terms = this.#edited();
+    for (const [term, row] of this.rows) {
+      if (terms.includes(term)) continue;
+      row.remove();
+      this.rows.delete(term);
+    }
+    for (const term of terms) {
+      if (!this.rows.has(term)) this.list.append(this.#row(term));
+    }
+    this.#bound();
   }
 
   /** A new term, of the pair's own. */
@@ -54,20 +75,32 @@ export class Glossary {
   }
 
   #addTerm() {
-    const row = this.#row(this.#push());
-    this.list.append(row);
-    this.#bound();
-    row.querySelector("input").focus();
+    const term = this.#push();
+    this.#drawRows();
+    this.rows.get(term).querySelector("input").focus();
   }
 
   #changed() {
+    this.#read();
     const full = Object.entries(this.every).map(([pair, terms]) => [pair, terms.filter((one) => one.source || one.target)]);
-    keep("glossary", Object.fromEntries(full.filter(([, terms]) => terms.length)));
+    this.seen = structuredClone(Object.fromEntries(full.filter(([, terms]) => terms.length)));
+    this.kept.write(this.seen);
+    this.#drawRows();
     this.onChange();
+  }
+
+  /** Take over what other tabs have changed since it was read or written here. */
+  #read() {
+    const theirs = this.kept.read();
+    for (const pair of new Set([...Object.keys(theirs), ...Object.keys(this.every)])) {
+      this.every[pair] = merged(this.seen[pair] ?? [], this.every[pair] ?? [], structuredClone(theirs[pair] ?? []));
+    }
+    this.seen = theirs;
   }
 
   #row(term) {
     const row = document.createElement("div");
+    this.rows.set(term, row);
     row.className = "term";
     const remove = document.createElement("button");
     remove.type = "button";
@@ -76,10 +109,8 @@ export class Glossary {
     remove.setAttribute("aria-label", t("remove_term"));
     remove.addEventListener("click", () => {
       for (const pair of this.pairs) this.every[pair] = this.every[pair].filter((one) => one !== term);
-      row.remove();
-      this.#bound();
-      this.add.focus();
       this.#changed();
+      this.add.focus();
     });
     row.append(this.#field(term, "source"), this.#field(term, "target"), this.#case(term), remove);
     return row;
@@ -113,6 +144,17 @@ export class Glossary {
     return label;
   }
 }
+
+/**
+ * The terms of a list that was changed here and elsewhere since it was as `before`: what is new here or
+ * there, and what was before and neither has taken away. A term that was changed is another one.
+ */
+function merged(before, own, theirs) {
+  const kept = own.filter((one) => !has(before, one) || has(theirs, one));
+  return [...kept, ...theirs.filter((one) => !has(before, one) && !has(own, one))];
+}
+
+const has = (terms, term) => terms.some((one) => KEYS.every((name) => (one[name] || "") === (term[name] || "")));
 
 /** The lists that count for a pair, its own first. */
 const pairsOf = (source, target) => [...new Set([`${source}>${target}`, `${ANY}>${target}`])];
