@@ -137,7 +137,7 @@ def test_a_document_is_sent_followed_and_saved(new_page: Any, tmp_path: Path) ->
 
 
 def _is_deletion(reply: Any) -> bool:
-    return reply.request.method == "DELETE" and reply.status == 204
+    return bool(reply.request.method == "DELETE" and reply.status == 204)
 
 
 BUSY = {"status": 429, "json": {"error": "x", "code": "limited"}, "headers": {"retry-after": "3"}}
