@@ -23,6 +23,7 @@ _INLINE = re.compile(
     r"|\[(?P<label>(?:[^\[\]\\]|\\.)*+)\])?"
 )
 _CODES = re.compile(_CODE)
+_BOX = re.compile(r"\[[ xX]\][ \t]")
 _FORMULA_SIGNS = re.compile(r"[\\^_={}<>+]")
 _MAX_LABEL = 999
 """Characters of a label (CommonMark 0.31.2, "Link label")."""
@@ -68,7 +69,8 @@ def coded(text: str, is_defined: IsDefined, table: CodeTable) -> str:
 def _parts(text: str, is_defined: IsDefined) -> list[_Part]:
     found: list[_Part] = []
     opened: list[re.Match[str]] = []
-    place = 0
+    box = _BOX.match(text)  # of a task, whatever labels there are
+    place = 0 if box is None else box.end()
     while len(found) < _MAX_CODES and (sign := _INLINE.search(text, place)):
         place = sign.end()
         if sign["opening"]:

@@ -16,6 +16,8 @@ from model.documents.notation.template import Escape, TemplateBuilder
 from model.errors import DocumentError
 
 _TAB = "\t"
+_CLOSED_INSIDE = re.compile(r'"(?:[^"]|"")*+"(?!\Z)')
+"""A text that begins with a quote, and that no reader takes for a whole cell in quotes."""
 _SEPARATORS = f",;{_TAB}|"
 _SAMPLE = 64 * 1024
 _SAID = re.compile(r"(\"?)sep=([^\w\"\r\n])\1(?:\r\n?|\n|\Z)", re.IGNORECASE)
@@ -105,7 +107,10 @@ def _notation(raw: str, separator: str, *, is_quoted: bool) -> Escape:
     may_have = '"' in raw or separator == _TAB
 
     def written(text: str) -> str:
-        has_others = not may_begin if text.startswith('"') else not may_have and '"' in text
+        if text.startswith('"'):
+            has_others = not may_begin or _CLOSED_INSIDE.match(text) is None
+        else:
+            has_others = not may_have and '"' in text
         needs_quotes = is_quoted or has_others or any(c in text for c in f"\r\n{separator}")
         return _quoted(text) if needs_quotes else text
 

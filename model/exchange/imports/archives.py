@@ -69,7 +69,7 @@ def unpacked(source: Path) -> Iterator[Path]:
         yield source
         return
     with tempfile.TemporaryDirectory(prefix="dragoman-import-") as folder:
-        content = Path(folder, source.stem.removesuffix(".tar"))
+        content = Path(folder, source.stem.removesuffix(".tar").strip(".") or "model")
         content.mkdir()
         try:
             _unpack(source, content)

@@ -126,6 +126,7 @@ def test_blocks_of_dialects_keep_their_lines(source: str, expected: str) -> None
         ("[a][b][the guide]", "[A][B][the guide]"),
         ("\\[the guide] [x [the guide]", "\\[THE GUIDE] [X [THE GUIDE][the guide]"),
         ("`[the guide]` or not", "`[THE GUIDE]` OR NOT"),
+        ("- [x] [the guide]\n- [ ] c\n\n[x]: y", "- [X] [THE GUIDE][the guide]\n- [ ] C\n\n[x]: y"),
     ],
 )  # fmt: skip
 def test_a_link_whose_text_is_another_says_its_label(source: str, expected: str) -> None:

@@ -67,6 +67,16 @@ def test_an_archive_of_several_files_is_a_folder_of_its_name(tmp_path: Path, kin
     assert not folder.exists()
 
 
+@pytest.mark.parametrize("name", [".tar.gz", "...zip", ".zip"])
+def test_an_archive_without_a_name_is_a_folder_all_the_same(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a", b"1")
+        archive.writestr("b", b"2")
+    with unpacked(path) as folder:
+        assert {one.name for one in folder.iterdir()} == {"a", "b"}
+
+
 def test_what_is_no_archive_is_itself(tmp_path: Path) -> None:
     np.savez(tmp_path / "marian.npz", a=np.zeros(3))
     torch.save({"a": torch.zeros(3)}, tmp_path / "weights.pt")
