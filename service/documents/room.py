@@ -79,7 +79,7 @@ def check_room(
     """
     sizes = [job.stored_bytes for job in jobs if job.owner.identity == identity]
     sizes += [upload.num_bytes for upload in uploads if upload.identity == identity]
-    own, own_bytes = len(sizes), sum(sizes)
+    own, own_bytes = len(sizes), sum(sizes) + num_bytes
     kept = sum(job.stored_bytes for job in jobs)
     kept += sum(upload.num_bytes for upload in uploads) + num_bytes
     if own >= limits.max_jobs:
@@ -91,8 +91,8 @@ def check_room(
         raise _full(
             f"{kept} bytes of documents would be kept", value=kept, limit=limits.max_total_bytes
         )
-    not_others = limits.max_total_bytes - (kept - num_bytes - own_bytes)
-    share, own_bytes = not_others - int(not_others * _LEFT_TO_OTHERS), own_bytes + num_bytes
+    free_of_others = limits.max_total_bytes - (kept - own_bytes)
+    share = free_of_others - int(free_of_others * _LEFT_TO_OTHERS)
     if own and own_bytes > share:
         words = f"{own_bytes} bytes of documents would be kept for you"
         raise _full(words, value=own_bytes, limit=share)

@@ -64,7 +64,8 @@ export class Places {
   }
 }
 
-function pause(ms, signal) {
+async function pause(ms, signal) {
+  signal?.throwIfAborted();
   return new Promise((resolve, reject) => {
     const stop = () => {
       clearTimeout(timer);

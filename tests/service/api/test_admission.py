@@ -19,6 +19,7 @@ from service.models.requests.translation import (
     AddedText,
     DoneSegment,
     GrowingSentence,
+    Markup,
     OnSegment,
     TranslatedText,
     TranslationRequest,
@@ -41,6 +42,7 @@ class Third:
     steps: list[str] = field(default_factory=list)
     by_source: Mapping[str, Route] | None = None
     timeout_seconds: float = 1.0
+    markup: Markup | None = None
 
     def parse(self, values: Mapping[str, object]) -> tuple[TranslationRequest, str]:
         self.steps.append("parse")
@@ -50,6 +52,7 @@ class Third:
             texts=(str(values["text"]),),
             route=ROUTE,
             by_source=self.by_source,
+            markup=self.markup,
             beam_size=1,
             length_penalty=1.0,
             num_alternatives=0,
@@ -291,6 +294,41 @@ def test_what_is_not_in_memory_is_loaded_once_the_request_has_passed_its_checks(
     server.has_to_load = True
     _answer(server, Third(steps=server.steps))
     assert server.steps[-7:] == ["parse", "load", *TRANSLATED[1:]]
+
+
+class FirstSaysNothing(Parts):
+    """The same with two pages, of which the second one alone has a text."""
+
+    samples = ("", "B.")
+    texts = ("B.",)
+
+    @property
+    def pages(self) -> "FirstSaysNothing":
+        return self
+
+    async def read(self, *_: object) -> "FirstSaysNothing":
+        return self
+
+    def of_texts(self, values: Sequence[Route]) -> list[Route]:
+        return [values[1]]
+
+    async def joined(
+        self, _pages: object, results: list[TranslatedText], _priority: str
+    ) -> list[TranslatedText]:
+        return [unchanged(""), *results]
+
+    async def detect(
+        self, texts: Sequence[str], tags: Sequence[str], priority: str
+    ) -> list[Detection]:
+        return [Detection(tag=tags[bool(text)], confidence=7) for text in texts]
+
+
+def test_a_page_without_a_text_has_no_say_in_how_the_others_are_translated() -> None:
+    server = FirstSaysNothing(body=TEXT, query={})
+    markup = Markup(kind="html")
+    reply = _answer(server, Third(by_source={"en": ROUTE, "de": BACK}, markup=markup))
+    assert (server.routes, server.job.route, server.job.texts) == ([BACK], BACK, ("B.",))
+    assert b"'en'" in bytes(reply.body)
 
 
 class SlowToLoad(Parts):

@@ -1,5 +1,3 @@
-import sys
-
 import pytest
 
 from model.text.languages.tags import LanguagePair
@@ -12,6 +10,7 @@ from service.models.routes.routing import (
     RoutingTable,
     ranks_of,
 )
+from support.work import num_lines
 
 EN_DE = LanguagePair(source="en", target="de")
 DE_EN = LanguagePair(source="de", target="en")
@@ -94,21 +93,8 @@ def test_a_look_up_among_forty_thousand_directions_looks_at_few_of_them() -> Non
         if source != target
     )
     directions = Directions([Offer(name="all", pairs=pairs)], {"all": 0})
-    num_lines = 0
-
-    def count(_frame: object, event: str, _argument: object) -> object:
-        nonlocal num_lines
-        num_lines += event == "line"
-        return count
-
-    before = sys.gettrace()
-    sys.settrace(count)
-    try:
-        hop = directions.hop("x-17", "x-199")
-    finally:
-        sys.settrace(before)
-    assert hop is not None
-    assert num_lines < 30
+    assert directions.hop("x-17", "x-199") is not None
+    assert num_lines(lambda: directions.hop("x-17", "x-199")) < 30
     assert len(directions.targets("x-3")) == len(directions.sources("x-3")) == 199
 
 
