@@ -9,13 +9,13 @@ was interrupted. `--quick` shows on any machine that it works, with networks too
 """
 
 import argparse
-import gzip
 import os
 import tarfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import yaml
+from text_files import write_lines
 
 from commands import one_line_errors, run_all
 from made_of import digest, read_note, write_note
@@ -24,7 +24,7 @@ from model.checkpoint.manifest import CheckpointFiles
 from model.train.config.data import DirectionConfig
 from model.train.config.experiment import read_experiment
 from model.train.data.parallel import find_text, read_lines
-from model.train.files import whole_file, write_whole
+from model.train.files import whole_file
 from model.train.saved.retention import CHECKPOINT_FOLDER
 from model.train.saved.state import has_state
 
@@ -161,13 +161,6 @@ def source_texts(direction: DirectionConfig, data: Path) -> dict[str, list[str]]
         corpus.name: read_lines(find_text(folder, corpus.name, language))
         for corpus in direction.train
     }
-
-
-def write_lines(path: Path, lines: Sequence[str]) -> None:
-    """Write a packed file; the same lines make the same bytes."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    text = "".join(f"{line}\n" for line in lines)
-    write_whole(path, gzip.compress(text.encode(), compresslevel=1, mtime=0))
 
 
 def keep(names: Sequence[str], folder: Path) -> None:

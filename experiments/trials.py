@@ -9,12 +9,12 @@ machine does costs a trial nothing but patience. The second command says what ca
 """
 
 import argparse
-import gzip
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
+from text_files import write_lines
 
 from commands import one_line_errors, run_all
 from model.train.data.parallel import find_text, read_lines
@@ -123,8 +123,7 @@ def prepare(
             words += ["--nearest-to", str(nearest), "--beam-size", "8"]
         run_all([words])
         if "tag" in made_of:
-            lines = "".join(f"{made_of['tag']}{line}\n" for line in read_lines(plain))
-            write_whole(path, gzip.compress(lines.encode()))
+            write_lines(path, [f"{made_of['tag']}{line}" for line in read_lines(plain)])
 
 
 def text_file(data: Path, name: str) -> Path:

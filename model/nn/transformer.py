@@ -16,7 +16,7 @@ from model.config import DecoderCell, ModelConfig
 from model.nn.cells import Cell
 from model.nn.dropout import Dropout
 from model.nn.embedding import TokenEmbedding
-from model.nn.initialisation import initialise
+from model.nn.initialisation import initialise, scale_by_depth
 from model.nn.layers import DecoderLayer, EncoderLayer
 from model.nn.masks import key_mask, padding_mask
 from model.nn.norms import build_norm
@@ -70,6 +70,8 @@ class Encoder(nn.Module):
         self.final_norm = build_norm(config) if config.norm_placement == "pre" else None
         self.dropout = Dropout(config.dropout)
         initialise(self, config.d_model)
+        if config.norm_placement == "post":
+            scale_by_depth(self.layers)
 
     def forward(
         self,
@@ -116,6 +118,8 @@ class Decoder(nn.Module):
         self.final_norm = build_norm(config) if config.norm_placement == "pre" else None
         self.dropout = Dropout(config.dropout)
         initialise(self, config.d_model)
+        if config.norm_placement == "post":
+            scale_by_depth(self.layers)
 
     def forward(
         self,

@@ -121,7 +121,8 @@ def batch_loss(
         return _fused_loss(
             transformer, hidden, batch.labels, smoothing=smoothing, rdrop_alpha=rdrop_alpha
         )
-    logits = transformer.project(hidden).to(_output_weight(transformer).dtype)
+    logits = transformer.project(hidden)
+    logits = logits.to(torch.promote_types(_output_weight(transformer).dtype, torch.float32))
     if not rdrop_alpha:
         return label_smoothed_loss(logits, batch.labels, smoothing=smoothing)
     passes = logits.view(2, -1, *logits.shape[1:])

@@ -21,6 +21,7 @@ from model.train.data.batching import Batch, BatchPosition, BatchStream
 from model.train.loop.distributed import Group
 from model.train.loop.memory import naming_batches
 from model.train.loop.objective import batch_loss, compiled_stacks, compute_context, plain_stacks
+from model.train.loop.working_copy import WorkingCopy
 from model.train.saved.averaging import MovingAverage
 from model.train.saved.state import Progress
 from model.train.stopping import ShouldStop, never
@@ -131,7 +132,10 @@ class Trainer:
         self._device = next(transformer.parameters()).device
         self._group = group or Group()
         self._average = average
-        self._stacks = (compiled_stacks if run.compile else plain_stacks)(transformer)
+        is_copied = run.precision == "bfloat16" and self._device.type == "cuda"
+        self._copy = WorkingCopy(transformer) if is_copied else None
+        self._network = transformer if self._copy is None else self._copy.network
+        self._stacks = (compiled_stacks if run.compile else plain_stacks)(self._network)
         self.progress = progress or Progress()
         self._following: tuple[list[Batch], BatchPosition, int] | None = None
 
@@ -196,7 +200,7 @@ class Trainer:
             TrainingError: It was so for the last of the updates that may be skipped in a row; on
                 all workers but the first, `FirstWorkerError`. Or there was no memory for it.
         """
-        self._transformer.train()
+        self._network.train()
         update = self.progress.update + 1
         rate = learning_rate(
             self._schedule,
@@ -243,17 +247,22 @@ class Trainer:
         """
         num_target = sum(batch.num_target_tokens for batch in batches)
         config = self._optimiser_config
+        precision = "float32" if self._copy else self._run.precision
+        if self._copy is not None:
+            self._copy.refresh()
         losses = []
         for batch in self._group.shard(batches):
-            with compute_context(self._device, self._run.precision):
+            with compute_context(self._device, precision):
                 loss = batch_loss(
-                    self._transformer,
+                    self._network,
                     batch.to(self._device),
                     smoothing=config.label_smoothing,
                     rdrop_alpha=config.rdrop_alpha,
                     stacks=self._stacks,
                 )
             (loss / num_target).backward()  # type: ignore[no-untyped-call]  # torch's own
+            if self._copy is not None:
+                self._copy.hand_over()
             losses.append(loss.detach().double())
         self._group.sum_gradients(self._transformer.parameters())
         return torch.stack(losses).sum() / num_target

@@ -87,6 +87,15 @@ def test_graphs_are_replayed_and_give_what_the_steps_give() -> None:
     assert found[0] == found[1]
 
 
+def test_a_recorder_that_has_lost_all_its_recordings_records_again() -> None:
+    recorder, values = CudaGraphs(), torch.arange(4.0, device="cuda")
+    for number in range(3):
+        offset = torch.full((4,), float(number), device="cuda")
+        recorded = recorder.record(lambda offset=offset: values + offset)
+        assert recorded().tolist() == [number, number + 1, number + 2, number + 3]
+        del recorded
+
+
 def test_in_float64_the_device_draws_and_forces_what_the_plain_search_does() -> None:
     transformer, oracle = small_transformer().cuda(), small_transformer()
     for request, hypotheses in run_in_a_crowd(

@@ -40,18 +40,34 @@ class CudaGraphs:
     """Captures the step's kernels in a CUDA graph; a replay costs the host one call.
 
     All graphs share one pool of memory: they never run at the same time, and what a step returns is
-    read before the next one starts. A capture neither waits for the device nor empties the
-    allocator's caches, which `torch.cuda.graph` does: it has a stream of its own, and what other
-    threads ask of CUDA meanwhile is none of its business.
+    read before the next one starts. A pool that has lost its last graph takes no other, so one that
+    does nothing of use is kept as long as the pool.
+
+    A capture neither waits for the device nor empties the allocator's caches, which
+    `torch.cuda.graph` does: it has a stream of its own, and what other threads ask of CUDA
+    meanwhile is none of its business.
     """
 
     def __init__(self) -> None:
         """Make the pool and the stream."""
         self._pool = torch.cuda.graph_pool_handle()
+        self._keeper: torch.cuda.CUDAGraph | None = None
         self._stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]  # torch's own
 
     def record(self, step: Step) -> Step:
         """Capture `step`."""
+        if self._keeper is None:
+            device = self._stream.device
+            self._keeper, _ = self._capture(lambda: torch.zeros(1, device=device))
+        graph, output = self._capture(step)
+
+        def replay() -> Tensor:
+            graph.replay()
+            return output
+
+        return replay
+
+    def _capture(self, step: Step) -> tuple[torch.cuda.CUDAGraph, Tensor]:
         graph = torch.cuda.CUDAGraph()
         self._stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self._stream):
@@ -61,12 +77,7 @@ class CudaGraphs:
             finally:
                 graph.capture_end()
         torch.cuda.current_stream().wait_stream(self._stream)
-
-        def replay() -> Tensor:
-            graph.replay()
-            return output
-
-        return replay
+        return graph, output
 
 
 class Recordings:

@@ -67,6 +67,8 @@ class FakeGraph:
 
 
 class FakeStream:
+    device = "cpu"
+
     def __init__(self, name: str, said: list[str]) -> None:
         self._name, self._said = name, said
 
@@ -103,7 +105,10 @@ def test_a_capture_has_a_stream_of_its_own_and_waits_for_nothing(said):
         said.append("step")
         return torch.ones(1)
 
-    replay = CudaGraphs().record(step)
+    recorder = CudaGraphs()
+    recorder.record(step)
+    said.clear()
+    replay = recorder.record(step)
     assert said == [
         "own waits for main",
         "own stream",
@@ -115,6 +120,15 @@ def test_a_capture_has_a_stream_of_its_own_and_waits_for_nothing(said):
     ]
     assert replay() is replay()
     assert said[-2:] == ["replay"] * 2
+
+
+def test_the_pool_has_a_graph_of_its_own_before_the_first_step(said):
+    recorder = CudaGraphs()
+    for _ in range(2):
+        recorder.record(lambda: said.append("step") or torch.ones(1))
+    captures = [word for word in said if word.startswith(("begin", "step", "end"))]
+    begin = "begin pool thread_local"
+    assert captures == [begin, "end", begin, "step", "end", begin, "step", "end"]
 
 
 def test_a_capture_ends_where_its_step_fails(said):
