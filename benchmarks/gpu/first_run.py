@@ -24,7 +24,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.gpu import host, launches, ours
+from benchmarks.gpu import host, launches, ours, training
 from benchmarks.gpu.work import forced_requests, open_session, recorder_for, run_all
 from benchmarks.machine import describe_command, describe_machine
 from benchmarks.random_checkpoint import SHAPES, TOKENS, random_transformer
@@ -217,6 +217,11 @@ def kernels(setting: Setting) -> Iterator[Found]:
     yield ours.busy_share(network, TOKENS, setting.device, count=max(setting.counts) // 4 or 1)
 
 
+def updates(setting: Setting) -> Iterator[Found]:
+    """Updates a second of a training."""
+    yield from training.measure(setting.device, is_quick=setting.is_quick)
+
+
 PARTS: dict[str, Callable[[Setting], Iterator[Found]]] = {
     "versions": versions,
     "widening_product": widening_product,
@@ -225,6 +230,7 @@ PARTS: dict[str, Callable[[Setting], Iterator[Found]]] = {
     "rounds": rounds,
     "kernels": kernels,
     "right": right,
+    "updates": updates,
     "host": host_cost,
 }
 
