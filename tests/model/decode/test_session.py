@@ -193,6 +193,54 @@ def test_a_sentence_without_finite_scores_fails_alone() -> None:
     assert_equals_reference(transformer, healthy, run_until_idle(session)[0].hypotheses)
 
 
+POISON = 22
+"""A source token whose numbers are not finite."""
+
+LEAVING = SearchConfig(beam_size=2, max_length=14)
+HEALTHY, LONG = (
+    DecodeRequest(source_ids=ids, prefix_ids=(0,), search=LEAVING, suppressed_ids=(POISON,))
+    for ids in ((5, 6, 7, 1), (*range(4, 15), 1))
+)
+POISONED = DecodeRequest(source_ids=(*[POISON] * 10, 1), prefix_ids=(0, 4, 5, 6), search=LEAVING)
+
+
+def poisoned_session() -> tuple[DecodingSession, Transformer]:
+    transformer = small_transformer(share_embeddings=False, tie_output=False)
+    with torch.no_grad():
+        transformer.source_embedding.weight[POISON] = torch.nan
+    return DecodingSession(transformer, tokens=TOKENS, limits=LIMITS), transformer
+
+
+@pytest.mark.parametrize("num_steps", [0, 1, 2])
+def test_what_is_released_before_its_numbers_are_known_leaves_nothing_behind(
+    num_steps: int,
+) -> None:
+    session, transformer = poisoned_session()
+    session.admit([LONG])
+    for _ in range(3):
+        session.step()
+    (poisoned,) = session.admit([POISONED])
+    for _ in range(num_steps):
+        session.step()
+    session.release(poisoned)
+    (name,) = session.admit([HEALTHY])
+    finished = {done.slot_id: done.hypotheses for done in run_until_idle(session)}
+    assert_equals_reference(transformer, HEALTHY, finished[name])
+
+
+def test_what_moves_before_its_numbers_are_known_leaves_nothing_behind() -> None:
+    session, transformer = poisoned_session()
+    (first,) = session.admit([HEALTHY])
+    session.admit([POISONED])
+    session.step()
+    session.release(first)
+    assert [done.hypotheses for done in run_until_idle(session)] == [()]
+    session.admit([LONG])
+    (name,) = session.admit([HEALTHY])  # where the poisoned one was before it moved
+    finished = {done.slot_id: done.hypotheses for done in run_until_idle(session)}
+    assert_equals_reference(transformer, HEALTHY, finished[name])
+
+
 def test_what_turns_nan_after_its_first_hypothesis_leaves_nothing_behind(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

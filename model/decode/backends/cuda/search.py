@@ -258,10 +258,12 @@ def _pack(
     """One tensor of whole numbers as wide as scores, whose bits floats keep: one copy a step."""
     dtype = torch.int64 if decision.scores.dtype == torch.float64 else torch.int32
     first = torch.arange(shape[0], device=decision.parents.device).unsqueeze(1) * shape[1]
+    parents = decision.parents.view(shape) - first
     whole = (
         decision.tokens.view(shape),
-        decision.parents.view(shape) - first,
-        torch.zeros_like(first).expand(shape) if sources is None else sources,
+        parents,
+        # A token was chosen by what its parent attended to, whatever row it comes to.
+        torch.zeros_like(first).expand(shape) if sources is None else sources.gather(1, parents),
         decision.ends,
         candidates.beams,
     )

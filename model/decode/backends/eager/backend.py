@@ -101,7 +101,9 @@ class EagerBackend(TorchBackend):
     @torch.inference_mode()
     def release(self, slot_id: int) -> None:
         """Drop a running sentence."""
-        self._remove(self._table.get(slot_id))
+        slot = self._table.get(slot_id)
+        self._network.leave(slot, slot.num_fed(self._step))
+        self._remove(slot)
 
     def written(self, slot_id: int) -> list[int]:
         """Tokens of a running sentence's first beam; see `Backend.written`."""

@@ -134,6 +134,13 @@ class RowCache:
         for table in self.replaced:
             table[:, destinations] = table[:, sources]
 
+    def are_finite(self, rows: Sequence[int], num_past: int) -> bool:
+        """Whether the states of rows are numbers, of those that grow in the last columns."""
+        past, chosen = self.window(num_past), list(rows)
+        parts = [table[:, chosen, :, past] for table in self.growing]
+        parts += [table[:, chosen] for table in self.replaced]
+        return all(bool(part.isfinite().all()) for part in parts)
+
     def clear_rows(self, rows: Sequence[int]) -> None:
         """Zero the rows of a sentence that produced numbers which are not finite."""
         for table in (*self.growing, *self.replaced):
@@ -180,6 +187,13 @@ class CrossCache:
         """Move the encoder output of slot `source`, of `length` tokens, to `destination`."""
         for table in (self.keys, self.values):
             table[:, destination, :, :length] = table[:, source, :, :length]
+        if not self.is_finite(source, length):
+            self.clear(source)
+
+    def is_finite(self, slot: int, length: int) -> bool:
+        """Whether the encoder output of a slot, of `length` tokens, is numbers."""
+        parts = (table[:, slot, :, :length] for table in (self.keys, self.values))
+        return all(bool(part.isfinite().all()) for part in parts)
 
     def clear(self, slot: int) -> None:
         """Zero the keys and values of a sentence that produced numbers which are not finite."""

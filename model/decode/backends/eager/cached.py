@@ -213,8 +213,17 @@ class CachedNetwork:
         if moves.rows:
             sources, destinations, pasts = zip(*moves.rows, strict=True)
             self._cache.copy_rows(self._ids(sources), self._ids(destinations), max(pasts))
+            if not self._cache.are_finite(sources, max(pasts)):
+                self._cache.clear_rows(sources)
         for source, destination, length in moves.slots:
             self._cross_cache.move(source, destination, length)
+
+    def leave(self, slot: Slot, num_past: int) -> None:
+        """Take note that a sentence of so many steps leaves before anybody knows its numbers."""
+        length = len(slot.request.source_ids)
+        is_finite = self._cross_cache.is_finite(slot.index, length)
+        if not (is_finite and self._cache.are_finite(slot.rows, num_past)):
+            self.clear(slot)
 
     def clear(self, slot: Slot) -> None:
         """Zero what a sentence left that is not finite: what is masked must be."""

@@ -232,7 +232,8 @@ def search(
     tl.store(report_ptr + K + survivor, parents.to(WHOLE), mask=is_row)
     attended = tl.zeros((BLOCK_K,), WHOLE)
     if HAS_SOURCES:
-        attended = tl.load(sources_ptr + slot * K + survivor, mask=is_row, other=0).to(WHOLE)
+        # A token was chosen by what its parent attended to, whatever row it comes to.
+        attended = tl.load(sources_ptr + slot * K + parents, mask=is_row, other=0).to(WHOLE)
     tl.store(report_ptr + 2 * K + survivor, attended, mask=is_row)
     tl.store(report_ptr + 3 * K + rank, is_end.to(WHOLE), mask=is_candidate)
     tl.store(report_ptr + 3 * K + C + rank, beams.to(WHOLE), mask=is_candidate)

@@ -78,14 +78,18 @@ def test_a_row_with_a_nan_has_no_log_probability(
 
 
 def step_in_torch(
-    monkeypatch: pytest.MonkeyPatch, found: Continuations, tables: GridTables, bucket: Bucket
+    monkeypatch: pytest.MonkeyPatch,
+    found: Continuations,
+    tables: GridTables,
+    bucket: Bucket,
+    sources: Tensor,
 ) -> Tensor:
     """The search in torch over the same continuations."""
     given = beam_search.RowContinuations(log_probs=found.log_probs, tokens=found.tokens.long())
     monkeypatch.setattr(beam_search, "row_continuations", lambda *_, **__: given)
     tokens = SpecialTokens(pad_id=0, eos_id=EOS, unk_id=2, start_id=0)
     search = GridSearch(tokens, vocab_size=8, device=tables.device)
-    return search.step(tables, bucket, found.log_probs, None)
+    return search.step(tables, bucket, found.log_probs, sources)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -106,19 +110,20 @@ def test_a_search_writes_and_reports_what_the_search_in_torch_does(
         num_candidates=9,
     )
     twin = copied_tables(tables)
-    expected = unpack(step_in_torch(monkeypatch, found, twin, bucket).cpu().numpy(), tables.width)
-    got = unpack(
-        ops.search(found, tables, bucket, sources=None, eos_id=EOS).cpu().numpy(), tables.width
-    )
+    sources = torch.arange(num_rows, device=device).view(tables.num_slots, tables.width)
+    packed = step_in_torch(monkeypatch, found, twin, bucket, sources)
+    expected = unpack(packed.cpu().numpy(), tables.width)
+    packed = ops.search(found, tables, bucket, sources=sources, eos_id=EOS)
+    got = unpack(packed.cpu().numpy(), tables.width)
     is_on = (twin.scores > float("-inf")).cpu().numpy()
     assert is_on.any()
     assert not is_on.all()
-    for name in ("tokens", "parents", "log_probs"):
+    for name in ("tokens", "parents", "sources", "log_probs"):
         assert (getattr(got, name)[is_on] == getattr(expected, name)[is_on]).all(), name
     is_possible = expected.end_scores > float("-inf")
     for name in ("end_rows", "end_scores", "end_log_probs"):
         assert (getattr(got, name)[is_possible] == getattr(expected, name)[is_possible]).all(), name
-    for name in ("best", "ends", "sources"):
+    for name in ("best", "ends"):
         assert (getattr(got, name) == getattr(expected, name)).all(), name
     assert torch.equal(tables.scores, twin.scores)
     assert torch.equal(tables.positions, twin.positions)
