@@ -24,11 +24,18 @@ from service.documents.room import Upload
 from service.errors import ClientGoneError, Problem, RequestError, body_timeout, invalid, too_long
 from service.front import Front
 from service.http.body import body_type
-from service.http.uploads import FORM_TYPE, MAX_FRAME_BYTES, Body, FormBody, PlainBody, body_pieces
+from service.http.uploads import (
+    FORM_TYPE,
+    MAX_FRAME_BYTES,
+    Body,
+    FormBody,
+    PlainBody,
+    announced_bytes,
+    body_pieces,
+)
 
 _UPLOAD_SECONDS = 600.0
 _MAX_NAME = 200
-_MAX_DIGITS = 15
 
 TRANSLATED_FILE: dict[str, Any] = {
     "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
@@ -145,10 +152,9 @@ class Receiving:
     def _announced(self, request: Request) -> int:
         """The most bytes that the file can have."""
         limit = self.queue.limits.max_bytes
-        announced = request.headers.get("content-length", "")
-        if not (announced.isascii() and announced.isdecimal()):
+        num_bytes = announced_bytes(request)
+        if num_bytes is None:
             return limit
-        num_bytes = int(announced.lstrip("0")[:_MAX_DIGITS] or "0")
         if num_bytes > limit + MAX_FRAME_BYTES:
             raise _too_large(num_bytes, limit)
         return min(num_bytes, limit)

@@ -92,10 +92,15 @@ def check_room(
             f"{kept} bytes of documents would be kept", value=kept, limit=limits.max_total_bytes
         )
     free_of_others = limits.max_total_bytes - (kept - own_bytes)
-    share = free_of_others - int(free_of_others * _LEFT_TO_OTHERS)
+    share = share_of(free_of_others)
     if own and own_bytes > share:
         words = f"{own_bytes} bytes of documents would be kept for you"
         raise _full(words, value=own_bytes, limit=share)
+
+
+def share_of(free: int) -> int:
+    """The most that one caller may have of the bytes that the others have not taken."""
+    return free - int(free * _LEFT_TO_OTHERS)
 
 
 def _full(words: str, *, value: int, limit: int) -> RequestError:

@@ -27,6 +27,8 @@ MAX_FRAME_BYTES = MAX_FIELD_BYTES + 2**16
 """Of all of a form that is not its file: fields, boundaries, and what is around them."""
 PIECE_BYTES = 256 * 1024
 """What is worth a thread's time, to write or to read."""
+_MAX_DIGITS = 15
+"""Of a length that is read: one with more is too long in any case."""
 
 
 class Body(Protocol):
@@ -195,6 +197,14 @@ class FormBody:
 
 def _no_form() -> RequestError:
     return invalid("the form is not valid multipart/form-data")
+
+
+def announced_bytes(request: Request) -> int | None:
+    """Length that a request says its body has; None where it does not say it."""
+    announced = request.headers.get("content-length", "")
+    if not (announced.isascii() and announced.isdecimal()):
+        return None
+    return int(announced.lstrip("0")[:_MAX_DIGITS] or "0")
 
 
 async def body_pieces(request: Request) -> AsyncIterator[bytes]:

@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from service.access.addresses import client_of
 from service.api.deepl.dictionaries import read_dictionaries, read_dictionary
 from service.api.deepl.languages import LanguageLists
 from service.api.deepl.values import unsupported
@@ -42,7 +44,8 @@ from service.router.joining import joined, summed
 from service.router.metrics import RouterMetrics
 from service.router.passing_on import PassedAnswer, asked_of
 from service.router.pool import Answer
-from service.router.uploads import new_file, received
+from service.router.room import UploadRoom
+from service.router.uploads import expected_bytes, new_file, received
 from service.router.watch import Watch
 from service.router.wording import OF_DOCUMENTS, OF_TEXTS, Values
 from service.settings import Settings
@@ -65,6 +68,7 @@ class Dispatcher:
         detection: Tells languages among those of all groups.
         metrics: Where groups are counted.
         lists: Which languages glossaries can be for.
+        room: Bytes of documents that are here.
     """
 
     watch: Watch
@@ -74,6 +78,7 @@ class Dispatcher:
     detection: LanguageDetection
     metrics: RouterMetrics
     lists: LanguageLists
+    room: UploadRoom
 
     @property
     def directory(self) -> Directory:
@@ -102,15 +107,17 @@ class Dispatcher:
         return await self._passed(request, other, body)
 
     async def upload(self, request: Request) -> Response:
-        """Pass a document to the group of its languages."""
+        """Pass a document to the group of its languages; it is kept meanwhile, if there is room."""
+        if not self.settings.documents:
+            raise HTTPException(404)
+        if not self.directory.up:
+            raise groups_unavailable(self.directory.groups)
         wording = OF_DOCUMENTS[request.scope["path"]]
-        with new_file() as file:
+        max_bytes = self.settings.documents_max_bytes
+        num_bytes = expected_bytes(request, max_bytes=max_bytes)
+        with self.room.held(self._address(request), num_bytes) as hold, new_file() as file:
             body, values = await received(
-                request,
-                file,
-                wording,
-                self.arrivals,
-                max_bytes=self.settings.documents_max_bytes,
+                request, file, wording, self.arrivals, hold=hold, max_bytes=max_bytes
             )
             group = only_group(self.directory, partial(wording.find, values))
             return await self._passed(request, group, body)
@@ -216,6 +223,12 @@ class Dispatcher:
             raise group_lost(group.name, str(error)) from error
         self.metrics.passed(group.name, answer.status)
         return answer
+
+    def _address(self, request: Request) -> str:
+        """The client that a request counts for, as a server would count it without a key."""
+        peer = request.client.host if request.client else None
+        forwarded = request.headers.getlist("x-forwarded-for")
+        return client_of(peer, forwarded, self.settings.trusted_proxies)
 
     async def _joined(
         self,

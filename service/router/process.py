@@ -24,6 +24,7 @@ from service.http.arrivals import Arrivals
 from service.http.body import BodyReader
 from service.http.middleware import Edge
 from service.http.replies import error_reply
+from service.http.uploads import MAX_FRAME_BYTES
 from service.listening import QuietServer, allow_connections, listen, url_of, uvicorn_config
 from service.models.requests.detection import LanguageDetection
 from service.router.app import build_app, build_routes
@@ -31,6 +32,7 @@ from service.router.dispatch import Dispatcher
 from service.router.groups import Group
 from service.router.metrics import RouterMetrics
 from service.router.pool import Pool
+from service.router.room import UploadRoom
 from service.router.watch import Watch
 from service.settings import Settings
 from service.telemetry.request_context import PROBES
@@ -66,6 +68,12 @@ class Router:
         self._is_idle = asyncio.Event()
         self._leaving: asyncio.Task[None] | None = None
         metrics = RouterMetrics(CollectorRegistry(), [group.name for group in groups])
+        self._room = UploadRoom(
+            max_bytes=max(
+                settings.documents_total_bytes, settings.documents_max_bytes + MAX_FRAME_BYTES
+            ),
+            max_per_address=settings.documents_per_caller,
+        )
         dispatcher = self._new_dispatcher(groups, metrics)
         self._watch = dispatcher.watch
         routes = build_routes(dispatcher, metrics.render)
@@ -127,6 +135,7 @@ class Router:
             detection=detection,
             metrics=metrics,
             lists=LanguageLists(),
+            room=self._room,
         )
 
     async def _serve(self, listener: socket.socket) -> None:

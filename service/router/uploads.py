@@ -1,22 +1,30 @@
 """Uploads on their way to a group: a file goes to the disk as it comes, and its fields are read.
 
-Owns the body as a whole, which is sent when the group is known. What fields mean is
-`service.router.wording`; the form's own parser is `service.http.uploads`.
+Owns the body as a whole, which is sent when the group is known. How much of the disk uploads may
+have is `service.router.room`; what fields mean is `service.router.wording`; the form's own parser
+is `service.http.uploads`.
 """
 
 import asyncio
 import io
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import IO
 
 from starlette.requests import ClientDisconnect, Request
 
-from service.errors import ClientGoneError, body_timeout, invalid, too_long
+from service.errors import ClientGoneError, RequestError, body_timeout, invalid, too_long
 from service.http.arrivals import Arrivals
 from service.http.body import body_type
-from service.http.uploads import FORM_TYPE, MAX_FRAME_BYTES, PIECE_BYTES, FormBody, body_pieces
+from service.http.uploads import (
+    FORM_TYPE,
+    MAX_FRAME_BYTES,
+    PIECE_BYTES,
+    FormBody,
+    announced_bytes,
+    body_pieces,
+)
 from service.router.wording import Values, Wording
 
 UPLOAD_SECONDS = 600.0
@@ -57,8 +65,30 @@ def new_file() -> IO[bytes]:
     return tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES)  # the caller closes it
 
 
+def expected_bytes(request: Request, *, max_bytes: int) -> int:
+    """Bytes that an upload says it has; 0 where it does not say it.
+
+    Args:
+        request: Whose body has not been read.
+        max_bytes: Largest document.
+
+    Raises:
+        RequestError: A 413: it is too long.
+    """
+    num_bytes = announced_bytes(request) or 0
+    if num_bytes > max_bytes + MAX_FRAME_BYTES:
+        raise _too_long(num_bytes, max_bytes)
+    return num_bytes
+
+
 async def received(
-    request: Request, file: IO[bytes], wording: Wording, arrivals: Arrivals, *, max_bytes: int
+    request: Request,
+    file: IO[bytes],
+    wording: Wording,
+    arrivals: Arrivals,
+    *,
+    hold: Callable[[int], None],
+    max_bytes: int,
 ) -> tuple[FileBody, Values]:
     """An upload, and the values beside its file.
 
@@ -67,10 +97,12 @@ async def received(
         file: Where it is kept.
         wording: Of its contract.
         arrivals: Bodies that are being read.
+        hold: Called with the bytes that have come before they are kept; raises where there is no
+            room.
         max_bytes: Largest document.
 
     Raises:
-        RequestError: A 400, 408, 413 or 503.
+        RequestError: A 400, 408, 413, 429 or 503.
         ClientGoneError: The client left while sending.
     """
     is_form = body_type(request) == FORM_TYPE
@@ -83,11 +115,8 @@ async def received(
             async for piece in body_pieces(request):
                 num_bytes += len(piece)
                 if num_bytes > limit:
-                    raise too_long(
-                        f"the document has more than {max_bytes} bytes",
-                        value=num_bytes,
-                        limit=max_bytes,
-                    )
+                    raise _too_long(num_bytes, max_bytes)
+                hold(num_bytes)
                 await asyncio.to_thread(_keep, piece, file, form)
     except TimeoutError as error:
         raise body_timeout(seconds=UPLOAD_SECONDS) from error
@@ -103,3 +132,9 @@ def _keep(piece: bytes, file: IO[bytes], form: FormBody | None) -> None:
     file.write(piece)
     if form is not None:
         form.feed(piece)
+
+
+def _too_long(num_bytes: int, max_bytes: int) -> RequestError:
+    return too_long(
+        f"the document has more than {max_bytes} bytes", value=num_bytes, limit=max_bytes
+    )

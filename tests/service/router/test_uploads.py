@@ -1,0 +1,208 @@
+"""Uploads of a router: who may begin one, and that its room is given back."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from model.text.languages.tags import LanguagePair
+from service.models.routes.routing import Offer, RoutingTable
+from service.router.directory import GroupState, directory_of
+from service.router.groups import Group
+from service.router.process import Router
+from service.settings import Settings
+from support.running_server import free_port
+
+TOTAL = 4 * 2**20
+HERE, THERE = "192.0.2.1", "192.0.2.2"
+
+
+class _Upload:
+    """A document that is sent piece by piece."""
+
+    def __init__(
+        self,
+        router: Router,
+        *,
+        address: str = HERE,
+        path: str = "/v1/documents",
+        length: int | None = None,
+    ) -> None:
+        headers = [(b"content-type", b"text/plain")]
+        if length is not None:
+            headers.append((b"content-length", str(length).encode()))
+        scope: dict[str, Any] = {
+            "type": "http",
+            "method": "POST",
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": b"source=de&target=en",
+            "headers": headers,
+            "client": (address, 1),
+        }
+        self.waits = asyncio.Event()
+        self.sent: list[Any] = []
+        self._incoming: asyncio.Queue[Any] = asyncio.Queue()
+        app = router._uvicorn.config.app
+        self._work = asyncio.ensure_future(app(scope, self._receive, self._send))  # type: ignore[operator,arg-type]
+
+    async def _receive(self) -> Any:
+        if self._incoming.empty():
+            self.waits.set()
+        return await self._incoming.get()
+
+    async def _send(self, message: Any) -> None:
+        self.sent.append(message)
+
+    async def begun(self) -> None:
+        """Wait until more of the body is asked for."""
+        waiting = asyncio.ensure_future(self.waits.wait())
+        await asyncio.wait([waiting, self._work], return_when=asyncio.FIRST_COMPLETED)
+        assert waiting.done(), f"it was answered: {self.sent}"
+
+    async def feed(self, data: bytes, *, is_last: bool = False) -> None:
+        self._incoming.put_nowait({"type": "http.request", "body": data, "more_body": not is_last})
+
+    def leave(self) -> None:
+        self._incoming.put_nowait({"type": "http.disconnect"})
+
+    async def answer(self) -> tuple[int, dict[str, Any], dict[bytes, bytes]]:
+        """Status, body and headers; status 0 where there is no answer."""
+        await self._work
+        if not self.sent:
+            return 0, {}, {}
+        start = self.sent[0]
+        body = b"".join(one.get("body", b"") for one in self.sent[1:])
+        return start["status"], json.loads(body), dict(start["headers"])
+
+
+def _router(*, is_up: bool = True, **settings: Any) -> Router:
+    """A router with one group, at an address where nobody listens."""
+    given = {"documents_total_bytes": TOTAL, "documents_max_bytes": 2**20, "detection": "off"}
+    router = Router(
+        Settings(**given | settings),
+        [Group(name="west", host="127.0.0.1", port=free_port())],
+        announce=lambda _: None,
+    )
+    offers = (Offer(name="m", pairs=[LanguagePair(source="de", target="en")]),)
+    state = GroupState(name="west", offers=offers, table=RoutingTable(offers), has_answered=is_up)
+    router._watch._known["west"] = state
+    router._watch.directory = directory_of([state], pivot=None)
+    return router
+
+
+def _run(scenario: Callable[[Router], Awaitable[None]], **settings: Any) -> None:
+    async def run() -> None:
+        router = _router(**settings)
+        await scenario(router)
+        for pool in (*router._watch.pools.values(), *router._watch._askers.values()):
+            pool.close()
+        assert router._room.num_bytes == 0
+
+    asyncio.run(run())
+
+
+def test_room_is_taken_before_a_byte_has_come_and_given_back_when_the_client_leaves() -> None:
+    async def scenario(router: Router) -> None:
+        uploads = [_Upload(router, length=3 * 2**19) for _ in range(2)]  # 3 of 4 MiB
+        for upload in uploads:
+            await upload.begun()
+        assert router._room.num_bytes == 3 * 2**20
+        refused = _Upload(router, length=1)
+        status, told, headers = await refused.answer()
+        assert (status, told["code"]) == (429, "overloaded")
+        assert (told["value"], told["limit"]) == (3 * 2**20 + 1, 3 * 2**20)
+        assert int(headers[b"retry-after"]) >= 1
+        assert not refused.waits.is_set(), "nothing of it was read"
+        other = _Upload(router, address=THERE, length=2**20)
+        await other.begun()
+        full = _Upload(router, address="192.0.2.3", length=1)
+        status, told, _ = await full.answer()
+        assert (status, told["value"], told["limit"]) == (429, TOTAL + 1, TOTAL)
+        for upload in (*uploads, other):
+            upload.leave()
+            await upload.answer()
+
+    _run(scenario)
+
+
+def test_of_a_body_without_a_length_what_has_come_counts() -> None:
+    async def scenario(router: Router) -> None:
+        first = _Upload(router, length=3 * 2**19)
+        second = _Upload(router)
+        for upload in (first, second):
+            await upload.begun()
+        for _ in range(4):
+            await second.feed(bytes(2**19))
+        status, told, _ = await second.answer()
+        assert (status, told["value"], told["limit"]) == (429, 7 * 2**19, 3 * 2**20)
+        assert router._room.num_bytes == 3 * 2**19
+        first.leave()
+        await first.answer()
+
+    _run(scenario)
+
+
+def test_room_is_given_back_when_no_group_was_reached() -> None:
+    async def scenario(router: Router) -> None:
+        upload = _Upload(router, length=5)
+        await upload.feed(b"Hallo", is_last=True)
+        status, told, _ = await upload.answer()
+        assert (status, told["code"]) == (503, "group_unavailable")
+
+    _run(scenario)
+
+
+def test_a_document_that_is_announced_too_long_is_refused_unread() -> None:
+    async def scenario(router: Router) -> None:
+        upload = _Upload(router, length=2**22)
+        status, told, _ = await upload.answer()
+        assert (status, told["value"], told["limit"]) == (413, 2**22, 2**20)
+        assert not upload.waits.is_set()
+
+    _run(scenario)
+
+
+def test_one_whole_document_fits_however_small_the_room_is() -> None:
+    async def scenario(router: Router) -> None:
+        upload = _Upload(router, length=2**20)
+        await upload.begun()
+        upload.leave()
+        await upload.answer()
+
+    _run(scenario, documents_total_bytes=1000)
+
+
+def test_an_address_sends_so_many_documents_at_once() -> None:
+    async def scenario(router: Router) -> None:
+        upload = _Upload(router, length=1)
+        await upload.begun()
+        status, told, _ = await _Upload(router, length=1).answer()
+        assert (status, told["value"], told["limit"]) == (429, 2, 1)
+        upload.leave()
+        await upload.answer()
+
+    _run(scenario, documents_per_caller=1)
+
+
+@pytest.mark.parametrize("path", ["/v1/documents", "/translate_file", "/v2/document"])
+def test_where_documents_are_off_there_is_nothing_to_upload_to(path: str) -> None:
+    async def scenario(router: Router) -> None:
+        upload = _Upload(router, path=path, length=5)
+        status, _, _ = await upload.answer()
+        assert status == 404
+        assert not upload.waits.is_set()
+
+    _run(scenario, documents=False)
+
+
+def test_nothing_is_read_while_no_group_answers() -> None:
+    async def scenario(router: Router) -> None:
+        upload = _Upload(router, length=5)
+        status, told, _ = await upload.answer()
+        assert (status, told["code"]) == (503, "group_unavailable")
+        assert not upload.waits.is_set()
+
+    _run(scenario, is_up=False)
