@@ -12,6 +12,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import partial
 
 from model.config import LengthLimits
 from model.errors import DragomanError
@@ -296,9 +297,9 @@ class Front:
             RequestError: As of `Rollout.reload`; a 503 when there is nothing to replace.
         """
         self._check_replaceable()
-        if self._watch is not None:
-            await asyncio.to_thread(self._watch.take)
-        await self._rollout.reload()
+        watch = self._watch
+        take = None if watch is None else partial(asyncio.to_thread, watch.take)
+        await self._rollout.reload(before=take)
 
     async def set_loaded(self, name: str, *, is_loaded: bool) -> None:
         """Load or unload one of the checkpoints, by a reload.

@@ -8,7 +8,7 @@ next one. Engines are the owner's; so is everything that changes deployments.
 
 import asyncio
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -125,7 +125,7 @@ class Following:
     def begin(self, deployment: Deployment) -> None:
         """Return: `serve` has begun."""
 
-    async def reload(self) -> None:
+    async def reload(self, before: Callable[[], Awaitable[object]] | None = None) -> None:  # noqa: ARG002
         """Refuse: deployments are the owner's.
 
         Raises:

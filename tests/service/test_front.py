@@ -96,3 +96,23 @@ def test_there_is_nothing_to_reload_before_the_start_and_while_draining(tmp_path
             assert (reply.status_code, reply.json()["code"]) == (503, "draining")
 
     asyncio.run(scenario())
+
+
+def test_a_reload_that_is_refused_leaves_a_change_of_the_folder_due(tmp_path: Path) -> None:
+    write_tiny_checkpoint(tmp_path / "tiny", pairs=(EN_ZH,))
+
+    async def scenario() -> None:
+        served = Served(tmp_path, watch=True)
+        async with served.client() as client:
+            watch = served.front._watch
+            assert watch is not None
+            (tmp_path / "tiny" / "card.md").touch()
+            async with served.front._rollout._replacing:
+                reply = await client.post("/open/admin/reload")
+                assert (reply.status_code, reply.json()["code"]) == (409, "reload_running")
+            assert [watch.is_due(), watch.is_due()][-1]
+            reply = await client.post("/open/admin/reload")
+            assert reply.status_code == 200
+            assert not any([watch.is_due(), watch.is_due()])
+
+    asyncio.run(scenario())

@@ -4,7 +4,7 @@ Owns the interface alone: `service.models.deployments.rollout` opens engines, an
 `service.fronts.following` has the deployments of another process.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from service.models.deployments.deployment import Deployment
@@ -38,8 +38,8 @@ class Deploying(Protocol):
     def begin(self, deployment: Deployment) -> None:
         """Serve the first deployment."""
 
-    async def reload(self) -> None:
-        """Serve another deployment."""
+    async def reload(self, before: Callable[[], Awaitable[object]] | None = None) -> None:
+        """Serve another deployment; `before` is waited for first, unless this is refused."""
 
     async def set_loaded(self, name: str, *, is_loaded: bool) -> None:
         """Load or unload a checkpoint."""

@@ -8,7 +8,7 @@ refused with meanwhile, is `service.front`.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from concurrent.futures import Executor
 from contextlib import asynccontextmanager
 from dataclasses import asdict
@@ -176,12 +176,15 @@ class Rollout:
         self._metrics.loaded("checkpoints", is_complete=not deployment.faulty)
         self._report_checkpoints()
 
-    async def reload(self) -> None:
+    async def reload(self, before: Callable[[], Awaitable[object]] | None = None) -> None:
         """Open another deployment beside those that serve, then serve it in their place.
 
         Requests that have begun end on the old engines, which leave after the last of them. Until
         then there are twice as many, and their memory; new ones start one by one. An old deployment
         that has the last good version of a checkpoint stays for it.
+
+        Args:
+            before: Waited for when the reload is not refused, before anything is read.
 
         Raises:
             RequestError: A 409 when a reload is running, or when none of the new checkpoints can
@@ -189,6 +192,8 @@ class Rollout:
                 before.
         """
         async with self._alone():
+            if before is not None:
+                await before()
             await self._replace()
 
     async def set_loaded(self, name: str, *, is_loaded: bool) -> None:

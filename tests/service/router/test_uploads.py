@@ -46,7 +46,7 @@ class _Upload:
         self.sent: list[Any] = []
         self._incoming: asyncio.Queue[Any] = asyncio.Queue()
         app = router._uvicorn.config.app
-        self._work = asyncio.ensure_future(app(scope, self._receive, self._send))  # type: ignore[operator,arg-type]
+        self._work = asyncio.ensure_future(app(scope, self._receive, self._send))
 
     async def _receive(self) -> Any:
         if self._incoming.empty():
