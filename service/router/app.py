@@ -102,6 +102,7 @@ def _probes(dispatcher: Dispatcher, render_metrics: Callable[[], bytes]) -> list
         return JsonReply({"status": "ok"})
 
     async def ready(_request: Request) -> Response:
+        dispatcher.arrivals.check_open()
         if not dispatcher.directory.up:
             raise unavailable("no group of servers answers", code="group_unavailable")
         return JsonReply({"status": "ok"})
