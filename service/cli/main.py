@@ -8,11 +8,12 @@ import argparse
 import errno
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from importlib import import_module
 from types import MappingProxyType
 
 from model.errors import ConfigError, DragomanError
-from service.cli.signals import INTERRUPTED, ending_on_sigterm
+from service.cli.signals import INTERRUPTED, ending_on_sigterm, outliving_hangups
 from service.cli.streams.standard_streams import close_output, open_streams
 from service.logs import configure_last_resort
 
@@ -37,6 +38,8 @@ _COMMANDS: Mapping[str, str] = MappingProxyType(
 """As help lists them, and their rooms; each is a file with `HELP`, `add_arguments` and `run`."""
 _SURVIVE_CLOSED_STREAMS = frozenset({"serve", "train"})
 """Those that go on without standard streams."""
+_RELOADED_BY_HANGUP = frozenset({"serve", "route"})
+"""Those that SIGHUP does not end."""
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 """Errors of writing to standard output; other files are named where they are written."""
 
@@ -91,12 +94,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         given = sys.argv[1:] if argv is None else argv
         wanted = given[0] if given and given[0] in _COMMANDS else None
-        arguments = build_parser(wanted).parse_args(given)
-        with ending_on_sigterm():
-            for name in {"stdout", "stderr"}.intersection(closed) - arguments.may_be_closed:
-                raise ConfigError(f"{name} is closed; what is not wanted goes to /dev/null")
-            status: int = arguments.run(arguments)
-            sys.stdout.flush()
+        with outliving_hangups() if wanted in _RELOADED_BY_HANGUP else nullcontext():
+            arguments = build_parser(wanted).parse_args(given)
+            with ending_on_sigterm():
+                for name in {"stdout", "stderr"}.intersection(closed) - arguments.may_be_closed:
+                    raise ConfigError(f"{name} is closed; what is not wanted goes to /dev/null")
+                status: int = arguments.run(arguments)
+                sys.stdout.flush()
     except DragomanError as error:
         arguments.print_error(error)
         return 1

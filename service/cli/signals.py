@@ -1,7 +1,8 @@
 """Signals during a command that has no handlers of its own.
 
-SIGTERM ends it as an error would, so that what it has begun to write is removed. Ctrl-C is
-Python's own `KeyboardInterrupt`, but not while libraries are imported: some of them swallow it.
+SIGTERM ends it as an error would, so that what it has begun to write is removed. SIGHUP, which a
+server takes as a reload, does not end one that has nothing to reload yet. Ctrl-C is Python's own
+`KeyboardInterrupt`, but not while libraries are imported: some of them swallow it.
 """
 
 import os
@@ -22,6 +23,19 @@ def ending_on_sigterm() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, previous)
+
+
+@contextmanager
+def outliving_hangups() -> Iterator[None]:
+    """SIGHUP does nothing inside the block, until it has a handler there.
+
+    It is handled and not ignored, as programs that are started would ignore it too.
+    """
+    previous = signal.signal(signal.SIGHUP, lambda *_: None)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, previous)
 
 
 @contextmanager

@@ -159,6 +159,39 @@ def test_sigterm_ends_a_command_as_an_error_would(monkeypatch: pytest.MonkeyPatc
     assert signal.getsignal(signal.SIGTERM) == before
 
 
+@pytest.mark.parametrize("command", ["serve", "route"])
+def test_a_hangup_before_there_is_a_loop_ends_no_server(command: str) -> None:
+    code = f"""
+import os, signal, sys
+from service.cli import main
+build = main.build_parser
+def build_slowly(wanted):
+    os.kill(os.getpid(), signal.SIGHUP)  # as early as flags are read
+    return build(wanted)
+def run(_):
+    os.kill(os.getpid(), signal.SIGHUP)
+    return 0
+main.build_parser = build_slowly
+from service.cli.server import {command}
+{command}.run = run
+assert main.main(["{command}"]) == 0
+assert signal.getsignal(signal.SIGHUP) is signal.SIG_DFL
+"""
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_hangup_ends_any_other_command() -> None:
+    code = """
+import os, signal
+from service.cli.main import main
+from service.cli.server import keys
+keys.run = lambda _: os.kill(os.getpid(), signal.SIGHUP)
+main(["keys", "new", "a"])
+"""
+    ended = subprocess.run([sys.executable, "-c", code], check=False)
+    assert ended.returncode == -signal.SIGHUP
+
+
 def test_ctrl_c_while_libraries_are_imported_ends_at_once() -> None:
     """Some of them swallow Python's own exception."""
     code = """
