@@ -20,7 +20,8 @@ def resident_at_start(
 
     Args:
         sizes: Bytes of the weights of every checkpoint.
-        pinned: Names that are always loaded; one that is not there is ignored.
+        pinned: Names that are always loaded; one that is not there counts for nothing, and
+            `unknown_names` tells of it.
         budget: Bytes that may be taken; None for as many as there are.
         num_engines: How many have them. That they may share weights does not count: what a network
             will be in memory is known when it is there.
@@ -29,6 +30,21 @@ def resident_at_start(
         return frozenset(sizes)
     kept = frozenset(sizes).intersection(pinned)
     return kept or frozenset(sorted(sizes, key=lambda name: (sizes[name], name))[:1])
+
+
+def unknown_names(
+    named: Mapping[str, Collection[str]], known: Collection[str]
+) -> dict[str, list[str]]:
+    """Names that settings have and no checkpoint does, by the setting; none without any.
+
+    Args:
+        named: The names of each setting.
+        known: Those of all checkpoints.
+    """
+    unknown = {
+        setting: [name for name in names if name not in known] for setting, names in named.items()
+    }
+    return {setting: names for setting, names in unknown.items() if names}
 
 
 def counted_bytes(engines: Iterable[Collection[int]]) -> int:

@@ -21,6 +21,7 @@ from service.errors import RequestError, conflict, draining, no_such_model, relo
 from service.labels import PIVOT, first_served
 from service.models.checkpoints.conversion import convert_packages
 from service.models.checkpoints.discovery import Checkpoints, TextCheckpoint, load_checkpoints
+from service.models.checkpoints.residency import unknown_names
 from service.models.deployments.deployment import Deployment
 from service.models.deployments.figures import Figures
 from service.models.deployments.on_demand import OnDemandLoader
@@ -339,7 +340,10 @@ class Rollout:
         del self._retiring[deployment]
 
     def _report_checkpoints(self) -> None:
-        """Log and count what is served, in which arithmetic and why, and what is not."""
+        """Log and count what is served, in which arithmetic and why, and what is not.
+
+        Names in the settings that no checkpoint has are an event too: they may be misspelt.
+        """
         self._report_pairs()
         latest = self.routes.latest
         for one in self.routes.loaded:
@@ -357,6 +361,10 @@ class Rollout:
                 _LOGGER.info("checkpoint_served", extra={"fields": fields})
         for fault in self.routes.faults:
             _LOGGER.error("checkpoint_refused", extra={"fields": asdict(fault)})
+        named = {"pinned": self._settings.pinned, "preferred": self._settings.preferred}
+        unknown = unknown_names(named, {entry.name for entry in self.routes.entries})
+        if unknown:
+            _LOGGER.warning("checkpoint_names_unknown", extra={"fields": unknown})
 
     def _report_pairs(self) -> None:
         """Register the present labels with the metrics."""

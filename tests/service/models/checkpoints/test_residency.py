@@ -5,6 +5,7 @@ from service.models.checkpoints.residency import (
     leaving,
     left_for_others,
     resident_at_start,
+    unknown_names,
 )
 
 SIZES = {"a": 300, "b": 100, "c": 200}
@@ -57,3 +58,10 @@ def test_one_that_was_never_used_leaves_first_and_nobody_leaves_in_vain() -> Non
     budget = 2 * ENGINE_BYTES + 400
     assert leaving(100, {"a": 300, "b": 300}, used={"a": 1.0}, kept=(), budget=budget) == ["b"]
     assert leaving(10**12, SIZES, used={}, kept=(), budget=ENGINE_BYTES) is None
+
+
+def test_names_that_no_checkpoint_has_are_told_by_their_setting() -> None:
+    named = {"pinned": ("a", "d"), "preferred": ("b",)}
+    assert unknown_names(named, SIZES) == {"pinned": ["d"]}
+    assert unknown_names(named, ()) == {"pinned": ["a", "d"], "preferred": ["b"]}
+    assert unknown_names({"pinned": (), "preferred": ("c",)}, SIZES) == {}

@@ -237,3 +237,29 @@ def test_an_arithmetic_that_stands_in_is_a_warning_with_what_stands_in_the_way(
         "compute_problem": slow.compute_problem,
         "instruction_set": "",
     }
+
+
+def test_a_name_that_no_checkpoint_has_is_told_after_each_load(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> None:
+        served = Served(folder, pinned=("there", "theer"), preferred=("bakc", "back"))
+        async with served.client() as client:
+            assert (await client.post("/open/v1/models/back/unload")).status_code == 200
+
+    asyncio.run(scenario())
+    told = [one for one in caplog.records if one.getMessage() == "checkpoint_names_unknown"]
+    fields = {"pinned": ["theer"], "preferred": ["bakc"]}
+    assert [(one.levelno, vars(one)["fields"]) for one in told] == [(logging.WARNING, fields)] * 2
+
+
+def test_names_that_there_are_are_told_nothing_of(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> None:
+        served = Served(folder, pinned=("there",), preferred=("back", "there"), memory_budget=1)
+        async with served.client():
+            pass
+
+    asyncio.run(scenario())
+    assert not [one for one in caplog.records if one.getMessage() == "checkpoint_names_unknown"]
