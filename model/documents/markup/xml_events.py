@@ -1,10 +1,12 @@
 """Events of an XML file with their places: what Expat finds, and where.
 
 Owns the way from a file to events that, one after another, are the whole file. What of it is text
-is for the formats to say. Declared entities are refused, as are elements nested without end, so
-nothing grows while it is read; nothing outside the file is ever asked for.
+is for the formats to say. Declared entities are refused, as are elements nested without end, and
+what is declared of attributes is bounded, so nothing grows while it is read; nothing outside the
+file is ever asked for.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html.entities import html5
@@ -14,6 +16,11 @@ from xml.parsers.expat import ErrorString, ExpatError, ParserCreate
 
 from model.documents.notation.limits import DocumentLimits, check_events
 from model.errors import DocumentError
+
+_MAX_DECLARED = 200
+"""Declared attributes of an element: Expat goes through all of them at each of its start tags."""
+_MAX_DEFAULTS = 8
+"""Those with a default, as every start tag with attributes has a place for each."""
 
 EventKind = Literal["start", "end", "text", "reference", "comment", "other"]
 
@@ -27,7 +34,8 @@ class Event:
             reference is one to what a foreign declaration gives, and nobody here knows.
         raw: Its characters.
         name: Of a tag, with the prefix that it is written with.
-        attributes: Of a start tag, by name as written.
+        attributes: Of a start tag, by name as written, with the defaults that the file declares.
+            Tags without any of their own share them.
         text: The characters that it means, if it is text. A format may say of a tag that it stands
             for a space, and `rest` is then the notation of what it stands for beside that.
     """
@@ -54,7 +62,8 @@ def xml_events(text: str, kind: str, limits: DocumentLimits) -> Iterator[Event]:
         limits: On depth.
 
     Raises:
-        DocumentError: It is not well-formed, declares entities, or is nested too deeply.
+        DocumentError: It is not well-formed, declares entities or too many attributes, or is
+            nested too deeply.
     """
     data = text.encode("utf-8", "surrogatepass")
     yield from _joined(_placed(data, _Finder(kind, limits).found(data)))
@@ -108,13 +117,17 @@ class _Finder:
         self._limits = limits
         self._depth = 0
         self._found: list[tuple[int, Event]] = []
+        self._num_declared: Counter[str] = Counter()
+        self._defaults: dict[str, dict[str, str]] = {}
         self._parser = parser = ParserCreate("utf-8")
+        parser.specified_attributes = True  # it would copy a default at every tag
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
         parser.CharacterDataHandler = self._text
         parser.CommentHandler = self._comment
         parser.StartCdataSectionHandler = self._begin_section
         parser.EndCdataSectionHandler = self._end_section
+        parser.AttlistDeclHandler = self._declare
         parser.EntityDeclHandler = self._refuse_entity
         parser.DefaultHandler = self._other
 
@@ -139,7 +152,9 @@ class _Finder:
             raise DocumentError(
                 self._kind, f"has elements nested more than {self._limits.max_depth} deep"
             )
-        self._note(Event(kind="start", raw="", name=name, attributes=attributes))
+        defaults = self._defaults.get(name, {})
+        given = {**defaults, **attributes} if attributes else defaults
+        self._note(Event(kind="start", raw="", name=name, attributes=given))
 
     def _end(self, name: str) -> None:
         self._depth -= 1
@@ -159,6 +174,25 @@ class _Finder:
 
     def _other(self, _data: str) -> None:
         self._note(Event(kind="other", raw=""))
+
+    def _declare(
+        self, element: str, name: str, _type: str, default: str | None, *_is_required: object
+    ) -> None:
+        """Keep an attribute's default, of which the first declaration counts."""
+        self._num_declared[element] += 1
+        if self._num_declared[element] > _MAX_DECLARED:
+            raise self._too_many(_MAX_DECLARED, "")
+        if default is None:
+            return
+        defaults = self._defaults.setdefault(element, {})
+        defaults.setdefault(name, default)
+        if len(defaults) > _MAX_DEFAULTS:
+            raise self._too_many(_MAX_DEFAULTS, " with a default")
+
+    def _too_many(self, limit: int, which: str) -> DocumentError:
+        return DocumentError(
+            self._kind, f"declares more than {limit} attributes of an element{which}"
+        )
 
     def _refuse_entity(self, *_declared: object) -> None:
         raise DocumentError(self._kind, "declares entities, which are not read")

@@ -7,6 +7,7 @@ from contextlib import suppress
 import pytest
 
 from model.documents.formats import open_document
+from model.documents.markup.xml import xml_template
 from model.documents.notation.limits import DocumentLimits
 from model.errors import DocumentError
 from support.made_documents import archive, docx, epub, members_of, xlsx
@@ -62,6 +63,26 @@ def test_a_bomb_is_refused_before_it_is_unpacked() -> None:
 def test_laughs_are_not_multiplied(kind: str) -> None:
     assert refusal(LAUGHS.encode(), kind) == (
         f"the {kind} document declares entities, which are not read"
+    )
+
+
+def test_a_declared_attribute_is_not_copied_for_every_element() -> None:
+    long = f"<!DOCTYPE t [<!ATTLIST a b CDATA '{'x' * 50_000}'>]><t>{'<a/>' * 12_000}</t>"
+    assert peak_of(lambda: xml_template(long)) < 20_000_000
+    many = "".join(f"b{number} CDATA 'c' " for number in range(8))
+    elements = "<a c=''/>" * 12_000
+    several = f"<!DOCTYPE t [<!ATTLIST a {many}>]><t>{elements}</t>"
+    assert peak_of(lambda: xml_template(several)) < 30_000_000
+
+
+def test_attributes_that_expat_would_look_through_for_every_element_are_few() -> None:
+    given = "".join(f"b{number} CDATA 'c' " for number in range(9))
+    assert refusal(f"<!DOCTYPE t [<!ATTLIST a {given}>]><t/>".encode(), "xml") == (
+        "the xml document declares more than 8 attributes of an element with a default"
+    )
+    implied = "".join(f"b{number} CDATA #IMPLIED " for number in range(201))
+    assert refusal(f"<!DOCTYPE t [<!ATTLIST a {implied}>]><t/>".encode(), "xml") == (
+        "the xml document declares more than 200 attributes of an element"
     )
 
 

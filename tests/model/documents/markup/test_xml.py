@@ -84,6 +84,22 @@ def test_events_are_the_whole_file() -> None:
     assert [event.text for event in events if event.kind == "text"] == ["é & ", "xy", "\u00a0\n"]
 
 
+def test_attributes_that_are_declared_in_the_file_have_their_defaults() -> None:
+    text = (
+        "<!DOCTYPE r [<!-- c --><!ELEMENT r ANY><!ATTLIST code translate (yes|no) 'no'"
+        " translate CDATA 'x' b CDATA #IMPLIED c CDATA #REQUIRED d CDATA #FIXED 'e'>]>"
+        "<r>One <code c='f'>two</code> <code c='g' translate='yes'>three</code></r>"
+    )
+    events = list(xml_events(text, "xml", DocumentLimits()))
+    assert "".join(event.raw for event in events) == text
+    assert [event.attributes for event in events if event.kind == "start"] == [
+        {},
+        {"c": "f", "translate": "no", "d": "e"},
+        {"c": "g", "translate": "yes", "d": "e"},
+    ]
+    assert in_capitals(text) == text.replace(">One", ">ONE").replace("three", "THREE")
+
+
 @pytest.mark.parametrize(
     ("data", "problem"),
     [
