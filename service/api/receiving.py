@@ -5,6 +5,7 @@ let the contract parse what came beside it, submit. A caller whose key comes in 
 before more than a keyless body may have is read. Jobs are `service.documents.queue`.
 """
 
+import asyncio
 import io
 import os
 from collections.abc import AsyncIterator, Mapping
@@ -103,7 +104,7 @@ class Receiving:
                 pieces = body_pieces(request)
                 head = b""
                 if caller is None:
-                    head, key = await self._head(request, pieces, contract.key_name or "")
+                    head, key = await self._head_in_time(request, pieces, contract.key_name or "")
                     caller = await self.access.admit_with(request, key)
                 owner = owner_of(caller)
                 with self.queue.room(owner, announced) as upload:
@@ -158,6 +159,22 @@ class Receiving:
         if num_bytes > limit + MAX_FRAME_BYTES:
             raise _too_large(num_bytes, limit)
         return min(num_bytes, limit)
+
+    async def _head_in_time(
+        self, request: Request, pieces: AsyncIterator[bytes], key_name: str
+    ) -> tuple[bytes, str | None]:
+        """The same as of `_head`; where a key is needed it has no longer than other bodies have.
+
+        Raises:
+            RequestError: A 401 or 408.
+        """
+        seconds = self.front.settings.body_timeout_seconds
+        limit = asyncio.timeout(seconds if self.access.needs_key else None)
+        try:
+            async with limit:
+                return await self._head(request, pieces, key_name)
+        except TimeoutError as error:
+            raise body_timeout(seconds=seconds) from error
 
     async def _head(
         self, request: Request, pieces: AsyncIterator[bytes], key_name: str
