@@ -1,8 +1,9 @@
 """Driver of a document's texts: through the translator of requests, as bulk, a few at a time.
 
 Owns the language and the route of a document, what its caller may have translated in a minute, and
-patience: what is full, restarting or loading now is asked again later. A document waits for
-requests; no request waits for more of it than one small batch. Jobs are `service.documents.queue`.
+patience: what is full, restarting or loading now is asked again later, as is an engine that was
+given up, of which a reload may make another. A document waits for requests; no request waits for
+more of it than one small batch. Jobs are `service.documents.queue`.
 """
 
 import asyncio
@@ -23,6 +24,7 @@ from service.errors import RequestError
 from service.front import Front
 from service.models.requests.translation import TranslatedText, TranslationRequest
 from service.models.routes.routing import Route, RoutingTable
+from service.phase import Phase
 
 Routes = tuple[Route, Mapping[str, Route] | None]
 """A route, or of "auto" the routes from each language and the one of a text that says nothing."""
@@ -32,13 +34,17 @@ FindRoutes = Callable[[RoutingTable, JobOptions], Routes]
 Rest = Callable[[], AbstractAsyncContextManager[None]]
 """What a document does without its place among those that are worked on."""
 
-LEAVING = "draining"
+LEAVING = Phase.DRAINING.value
 """Code of the refusals of a server that leaves: the job goes on when there is one again."""
 _MAX_TRIES = 10
-"""Of a batch that fails or is not finished in time, and of an engine that is not there."""
+"""Of a batch that fails, is not finished in time, or was with an engine that was lost."""
 _MAX_WAIT_SECONDS = 30.0
 _SAMPLE_CHARACTERS = 2_000
 _WAITS_FOR = frozenset({429, 503, 504})
+_NO_ENGINE = frozenset(
+    phase.value for phase in (Phase.BOOTING, Phase.RESTARTING, Phase.FAILED, Phase.LOST)
+)
+"""Codes of a server without an engine, whose fault no batch is; it starts one, or is reloaded."""
 
 T = TypeVar("T")
 
@@ -167,6 +173,7 @@ class DocumentTranslator:
         self, texts: Sequence[str], chosen: DocumentRoute, owner: Owner
     ) -> list[TranslatedText]:
         front, route = self._front, chosen.route
+        front.check_ready()  # or the batch would seem to have failed
         if front.in_flight.needs_loading(route):
             await front.in_flight.load(route)
         with front.in_flight.translator(route, "bulk") as translator:
@@ -230,14 +237,14 @@ def _sample(texts: Sequence[str]) -> str:
 def _may_wait(error: RequestError | QueueFullError) -> bool:
     if isinstance(error, QueueFullError):
         return True
-    problem = error.problem
-    is_over = problem.code in (LEAVING, "failed", "lost")
-    return not is_over and problem.status in _WAITS_FOR
+    return error.problem.code != LEAVING and error.problem.status in _WAITS_FOR
 
 
 def _is_failure(error: RequestError | QueueFullError) -> bool:
     """Whether the same might happen for ever: the time was over, or a model is not loaded."""
-    return isinstance(error, RequestError) and error.problem.status in (503, 504)
+    if isinstance(error, QueueFullError) or error.problem.code in _NO_ENGINE:
+        return False
+    return error.problem.status in (503, 504)
 
 
 def _retry_after(error: RequestError | QueueFullError) -> float:

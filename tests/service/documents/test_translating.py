@@ -14,7 +14,7 @@ from model.text.languages.detection import Detection
 from model.text.languages.tags import LanguagePair
 from service.access.access import Caller
 from service.documents.jobs import JobOptions, Owner
-from service.documents.translating import DocumentRoute, DocumentTranslator, Routes
+from service.documents.translating import LEAVING, DocumentRoute, DocumentTranslator, Routes
 from service.engine.errors import EngineUnavailableError, QueueFullError, SegmentFailedError
 from service.errors import RequestError, draining, overloaded, too_long, unavailable
 from service.models.requests.translation import TranslatedText, TranslationRequest
@@ -31,10 +31,16 @@ SLOW_DOWN = overloaded("Slowdown", value=1, limit=1, seconds=12.0)
 class Parts:
     """Front, access and engine, which fail in turn as they are told, and then answer."""
 
-    def __init__(self, *failures: Exception, spent: Sequence[Exception] = ()) -> None:
+    def __init__(
+        self,
+        *failures: Exception,
+        spent: Sequence[Exception] = (),
+        unready: Sequence[Exception | None] = (),
+    ) -> None:
         self.settings = Settings()
         self.failures = list(failures)
         self.spent = list(spent)
+        self.unready = list(unready)
         self.requests: list[TranslationRequest] = []
         self.characters: list[int] = []
         self.waits: list[float] = []
@@ -46,7 +52,8 @@ class Parts:
         self.rests: list[int] = []
 
     def check_ready(self) -> None:
-        pass
+        if self.unready and (error := self.unready.pop(0)) is not None:
+            raise error
 
     def served(self, *_routes: Route) -> None:
         pass
@@ -153,9 +160,33 @@ def test_what_fails_is_tried_again_and_not_for_ever(failure: Exception) -> None:
         Parts(*[failure] * 10).translated(["a"])
 
 
-@pytest.mark.parametrize(
-    "failure", [draining(), too_long("too long", value=2, limit=1), unavailable("x", code="lost")]
-)
+@pytest.mark.parametrize("code", ["booting", "restarting", "lost", "failed"])
+def test_a_document_waits_for_an_engine_until_there_is_one_again(code: str) -> None:
+    unready = [unavailable("x", code=code)] * 100
+    parts = Parts(unready=unready)
+    assert parts.translated(["a"]) == (["A"], 0)
+    assert max(parts.waits) == 30.0
+    in_work = Parts(EngineUnavailableError(), unready=[None, None, *unready])
+    assert in_work.translated(["a"]) == (["A"], 0)
+    assert in_work.characters == [1]
+
+
+def test_a_document_that_its_engines_are_lost_with_is_not_tried_for_ever() -> None:
+    with pytest.raises(DocumentError, match="could not be finished"):
+        Parts(
+            *[EngineUnavailableError()] * 10,
+            unready=[None, *[None, unavailable("x", code="lost")] * 9],
+        ).translated(["a"])
+
+
+def test_a_server_that_leaves_keeps_a_document_whose_engine_was_lost() -> None:
+    parts = Parts(unready=[unavailable("x", code="lost"), draining()])
+    with pytest.raises(RequestError) as caught:
+        parts.translated(["a"])
+    assert caught.value.problem.code == LEAVING
+
+
+@pytest.mark.parametrize("failure", [draining(), too_long("too long", value=2, limit=1)])
 def test_what_will_never_go_is_not_tried_again(failure: RequestError) -> None:
     parts = Parts(failure)
     with pytest.raises(RequestError) as caught:
