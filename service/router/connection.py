@@ -63,12 +63,14 @@ class Asked:
         target: Path and query.
         headers: Those that are passed; the body's length is added.
         body: What follows.
+        is_patient: The answer begins when the work is done, however long that takes.
     """
 
     method: bytes
     target: bytes
     headers: Headers
     body: Body
+    is_patient: bool = False
 
     @property
     def is_safe(self) -> bool:
@@ -155,12 +157,12 @@ class Connection:
         is_over = self._parsed.is_over and not self._has_no_body
         return self.is_open and is_over and self._parsed.keeps_alive
 
-    async def ask(self, asked: Asked, *, seconds: float) -> None:
+    async def ask(self, asked: Asked, *, seconds: float | None) -> None:
         """Send a request, and read its answer's head.
 
         Args:
             asked: The request.
-            seconds: Time for both.
+            seconds: Time for both; None is no limit.
 
         Raises:
             LostError: The server is gone, silent, or says what is no HTTP.
@@ -173,8 +175,9 @@ class Connection:
                     await self._read_head()
                 else:
                     await self._send_and_read(asked)
-        except TimeoutError as error:
-            raise LostError(f"silent for {seconds:g} seconds") from error
+        except TimeoutError as error:  # ours, or the system's, whose probes nobody answers
+            how_long = "too long" if seconds is None else f"{seconds:g} seconds"
+            raise LostError(f"silent for {how_long}") from error
         except OSError as error:
             raise LostError(reason_of(error)) from error
 

@@ -19,6 +19,7 @@ from service.networks import Network
 from service.router.connection import Asked, Body
 from service.router.groups import LostError, group_lost
 from service.router.pool import Answer
+from service.router.wording import ANSWERED_WHEN_DONE
 from service.telemetry.request_context import context_in, context_of
 
 _HOP_BY_HOP = frozenset(
@@ -58,7 +59,13 @@ def asked_of(request: Request, body: Body, trusted: Iterable[Network]) -> Asked:
     target = scope["raw_path"] or scope["path"].encode()
     if scope["query_string"]:
         target += b"?" + scope["query_string"]
-    return Asked(method=scope["method"].encode(), target=target, headers=headers, body=body)
+    return Asked(
+        method=scope["method"].encode(),
+        target=target,
+        headers=headers,
+        body=body,
+        is_patient=scope["path"] in ANSWERED_WHEN_DONE,
+    )
 
 
 class PassedAnswer(Response):

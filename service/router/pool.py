@@ -6,6 +6,7 @@ connection is one request at a time.
 """
 
 import asyncio
+import socket
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 
@@ -20,6 +21,8 @@ MAX_IDLE_SECONDS = 10.0
 """Less than a server keeps one that nothing comes on (30)."""
 MAX_AGE_SECONDS = 60.0
 """After this a connection is not taken again, so that servers that were added get their part."""
+_PROBES = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
+"""Seconds of silence, seconds between two probes, and how many without an answer are the end."""
 _MAX_REFUSAL_BYTES = 64 * 1024
 _LEAVES = draining().problem.message.encode()
 
@@ -41,7 +44,16 @@ async def open_connection(group: Group) -> Connection:
         raise ConnectError(reason_of(error)) from error
     except UnicodeError as error:
         raise ConnectError(f"{group.host!r} is no name of a host") from error
+    probe_silence(writer.get_extra_info("socket"))
     return Connection(reader, writer, opened_at=time.monotonic())
+
+
+def probe_silence(connected: socket.socket) -> None:
+    """Have the system break off a connection whose other end has vanished without a word."""
+    connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _PROBES.items():
+        if hasattr(socket, name):  # macOS names the first one otherwise
+            connected.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 class Answer:
@@ -117,7 +129,7 @@ class Pool:
 
     Args:
         group: Whose.
-        seconds: Longest silence of a server.
+        seconds: Longest silence of a server, but for what may take long.
         clock: Seconds, monotonic.
         connect: Opens a connection.
     """
@@ -179,7 +191,8 @@ class Pool:
     async def _ask(self, connection: Connection, asked: Asked, *, is_last: bool) -> Answer | None:
         """The answer on one connection; None where it refuses because it leaves."""
         try:
-            await connection.ask(asked, seconds=self._seconds)
+            seconds = None if asked.is_patient else self._seconds
+            await connection.ask(asked, seconds=seconds)
         except BaseException:
             connection.close()
             raise

@@ -84,3 +84,5 @@ OF_TEXTS: Mapping[str, Wording] = MappingProxyType(
 OF_DOCUMENTS: Mapping[str, Wording] = MappingProxyType(
     {"/translate_file": LIBRETRANSLATE, "/v1/documents": V1, "/v2/document": DEEPL}
 )
+ANSWERED_WHEN_DONE = frozenset({"/translate_file"})
+"""Of these the paths whose answer waits until the file is translated."""

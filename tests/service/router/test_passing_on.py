@@ -67,5 +67,18 @@ def test_the_client_is_whom_trusted_proxies_name(client: str, given: str, told: 
     assert _asked(("x-forwarded-for", given), client=client)[b"x-forwarded-for"] == told
 
 
+@pytest.mark.parametrize(
+    ("path", "is_patient"),
+    [("/translate_file", True), ("/v1/documents", False), ("/translate", False)],
+)
+def test_an_answer_that_comes_when_a_file_is_translated_may_take_long(
+    path: str, *, is_patient: bool
+) -> None:
+    scope = {"type": "http", "method": "POST", "path": path, "raw_path": path.encode()}
+    scope |= {"query_string": b"", "headers": [], "client": None}
+    attach_context(scope, RequestContext(request_id="made"))
+    assert asked_of(Request(scope), BytesBody(), TRUSTED).is_patient is is_patient
+
+
 def test_a_client_without_an_address_is_not_named() -> None:
     assert b"x-forwarded-for" not in _asked(("x-forwarded-for", "203.0.113.7"), client=None)

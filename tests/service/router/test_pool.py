@@ -1,14 +1,16 @@
 """When a request is sent once more, against real sockets whose other end says what is scripted."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 
 import pytest
 
-from service.router.connection import Asked, BytesBody
+from service.router.connection import Asked, BytesBody, Connection
 from service.router.groups import ConnectError, Group, LostError
-from service.router.pool import MAX_AGE_SECONDS, MAX_IDLE_SECONDS, Pool
+from service.router.pool import MAX_AGE_SECONDS, MAX_IDLE_SECONDS, Pool, probe_silence
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
 LEAVES = b"the server is shutting down"
@@ -217,6 +219,38 @@ def test_a_silent_server_and_one_that_speaks_no_http_are_lost() -> None:
         async with _pool(_Server(b"220 mail ready\r\n")) as pool:
             with pytest.raises(LostError, match="no HTTP"):
                 await pool.ask(POST)
+
+    _run(main())
+
+
+def test_an_answer_that_may_take_long_is_waited_for_and_no_other() -> None:
+    async def main() -> None:
+        async with _pool(_Server(b"", OK)) as pool:
+            hasty = Pool(pool.group, seconds=0.0)
+            with pytest.raises(LostError, match="silent for 0 seconds"):
+                await hasty.ask(GET)
+            assert await _answer(hasty, replace(POST, is_patient=True)) == (200, b"ok")
+            hasty.close()
+
+    _run(main())
+
+
+def test_a_server_that_vanishes_without_a_word_is_noticed_by_the_system() -> None:
+    with socket.socket() as made:
+        probe_silence(made)
+        assert made.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        assert made.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 30
+
+
+def test_a_vanished_server_is_lost_to_what_waits_without_a_limit() -> None:
+    async def main() -> None:
+        async with _pool(_Server(b"")) as pool:
+            reader, writer = await asyncio.open_connection(pool.group.host, pool.group.port)
+            reader.set_exception(TimeoutError(110, "Connection timed out"))
+            connection = Connection(reader, writer, opened_at=0.0)
+            with pytest.raises(LostError, match="silent for too long"):
+                await connection.ask(replace(POST, is_patient=True), seconds=None)
+            connection.close()
 
     _run(main())
 
