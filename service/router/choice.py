@@ -62,21 +62,26 @@ def candidates(directory: Directory, find: Find) -> list[Candidate]:
 
 
 async def choose(
-    directory: Directory, find: Find, texts: Sequence[str], detect: Detect
+    directory: Directory, find: Find, read_texts: Callable[[], Sequence[str]], detect: Detect
 ) -> GroupState:
     """The group of a request.
 
     Args:
         directory: All groups.
         find: The request's route in a table.
-        texts: Of the request; looked at where the source is "auto" and several groups could.
+        read_texts: Gives those of the request; called where the source is "auto" and several groups
+            could.
         detect: Tells the language of each, among candidates of which the first is the likeliest.
 
     Raises:
-        RequestError: As of `candidates`; a 400 where texts are in languages of several groups.
+        RequestError: As of `candidates` and of `read_texts`; a 400 where texts are in languages of
+            several groups.
     """
     found = candidates(directory, find)
-    if len(found) == 1 or not found[0].chosen.is_detected or not texts:
+    if len(found) == 1 or not found[0].chosen.is_detected:
+        return found[0].group
+    texts = read_texts()
+    if not texts:
         return found[0].group
     routes = [one.chosen.by_source or {} for one in found]
     tags = tuple(dict.fromkeys(tag for by_source in routes for tag in by_source))

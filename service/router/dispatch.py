@@ -18,6 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from service.access.addresses import client_of
+from service.api.checks import check_number
 from service.api.deepl.dictionaries import read_dictionaries, read_dictionary
 from service.api.deepl.languages import LanguageLists
 from service.api.deepl.values import unsupported
@@ -47,7 +48,7 @@ from service.router.pool import Answer
 from service.router.room import UploadRoom
 from service.router.uploads import expected_bytes, new_file, received
 from service.router.watch import Watch
-from service.router.wording import OF_DOCUMENTS, OF_TEXTS, Values
+from service.router.wording import OF_DOCUMENTS, OF_TEXTS, Values, Wording
 from service.settings import Settings
 
 _MAX_LIST_BYTES = 32 * 2**20
@@ -62,7 +63,7 @@ class Dispatcher:
 
     Attributes:
         watch: The groups, as they answered last.
-        settings: Limits of bodies, and trusted proxies.
+        settings: Limits of bodies and of texts, and trusted proxies.
         reader: Of bodies that are no documents.
         arrivals: Bodies that are being read.
         detection: Tells languages among those of all groups.
@@ -90,18 +91,20 @@ class Dispatcher:
         wording = OF_TEXTS[request.scope["path"]]
         data = await self.reader.read_bytes(request)
         values = await self._values(request, data, takes_forms=wording.takes_forms)
-        find, texts, body = (
+        find, read_texts, body = (
             partial(wording.find, values),
-            wording.texts(values),
+            partial(self._texts, wording, values),
             BytesBody(data=data),
         )
-        group = await choose(self.directory, find, texts, self._detect)
+        group = await choose(self.directory, find, read_texts, self._detect)
         try:
             return await self._passed(request, group, body)
         except RequestError as error:
             if error.problem.code != "group_unavailable":
                 raise
-            other = await choose(self.directory, find, texts, self._detect)  # known to be down now
+            other = await choose(
+                self.directory, find, read_texts, self._detect
+            )  # known to be down now
             if other.name == group.name:
                 raise
         return await self._passed(request, other, body)
@@ -265,6 +268,15 @@ class Dispatcher:
         if len(data) <= _MAX_INLINE_BYTES:
             return work()
         return await asyncio.get_running_loop().run_in_executor(self.reader.executor, work)
+
+    def _texts(self, wording: Wording, values: Values) -> Sequence[str]:
+        """The texts of a request that has no key yet: no more than a request may have.
+
+        Raises:
+            RequestError: A 413.
+        """
+        check_number(wording.listed(values), self.settings)
+        return wording.texts(values)
 
     async def _detect(self, texts: Sequence[str], tags: Sequence[str]) -> list[str]:
         """The language of each text, among those of all groups that could translate it."""

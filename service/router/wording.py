@@ -5,7 +5,7 @@ the contracts' own, so that a router and a server never read one request in two 
 has a route is `service.router.choice`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -42,10 +42,14 @@ class Wording:
     takes_forms: bool = False
     takes_plain_files: bool = False
 
+    def listed(self, values: Values) -> Sequence[object]:
+        """What a request has for texts."""
+        given = values.get(self.text)
+        return given if isinstance(given, list) else [given]
+
     def texts(self, values: Values) -> tuple[str, ...]:
         """The texts of a request; none where they are not what the contract wants."""
-        given = values.get(self.text)
-        listed = given if isinstance(given, list) else [given]
+        listed = self.listed(values)
         return tuple(without_surrogates(one) for one in listed if isinstance(one, str))
 
 

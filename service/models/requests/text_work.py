@@ -83,7 +83,7 @@ def _pieces(items: Sequence[T], sizes: Sequence[int]) -> Iterator[list[T]]:
     size = 0
     for item, item_size in zip(items, sizes, strict=True):
         piece.append(item)
-        size += item_size
+        size += item_size + _CHARACTERS_PER_TEXT
         if size >= _CHARACTERS_PER_PIECE:
             yield piece
             piece, size = [], 0

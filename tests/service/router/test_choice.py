@@ -54,7 +54,7 @@ def _chosen(directory: Directory, find: Find, *texts: str, found: Sequence[str] 
         return list(found)
 
     detecting = detect if found else _nobody
-    return asyncio.run(choose(directory, find, texts, detecting)).name
+    return asyncio.run(choose(directory, find, lambda: texts, detecting)).name
 
 
 EUROPE, ASIA = _group("europe", "de-en", "en-fr"), _group("asia", "ja-en", "en-ja")
@@ -89,6 +89,15 @@ def test_of_auto_the_texts_decide_among_the_groups_that_could() -> None:
     assert _chosen(both, _find("auto", "en"), "Hallo", found=["de"]) == "europe"
     assert _chosen(both, _find("auto", "en"), "こんにちは", found=["ja"]) == "asia"
     assert _chosen(both, _find("auto", "ja"), "Hello") == "asia", "no other group has the target"
+
+
+def test_texts_are_read_where_they_decide_alone() -> None:
+    def unread() -> Sequence[str]:
+        raise AssertionError("nobody needed the texts")
+
+    both = _all(EUROPE, ASIA)
+    for find in (_find("de", "en"), _find("auto", "fr")):
+        assert asyncio.run(choose(both, find, unread, _nobody)).name == "europe"
 
 
 def test_texts_in_languages_of_several_groups_are_refused() -> None:

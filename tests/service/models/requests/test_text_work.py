@@ -2,6 +2,7 @@ import asyncio
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -44,6 +45,20 @@ def test_what_is_longer_or_many_is_done_on_the_thread_in_order(
     thread: ThreadPoolExecutor, sizes: list[int]
 ) -> None:
     assert _threads(thread, sizes) == ([*range(len(sizes))], {"text_0"})
+
+
+def test_empty_texts_fill_a_piece_too(thread: ThreadPoolExecutor) -> None:
+    num_pieces = 0
+
+    class Counted(ThreadPoolExecutor):
+        def submit(self, *arguments: Any, **named: Any) -> Any:
+            nonlocal num_pieces
+            num_pieces += 1
+            return thread.submit(*arguments, **named)
+
+    with Counted() as counted:
+        assert len(_threads(counted, [0] * 1_000)[0]) == 1_000
+    assert num_pieces == 4
 
 
 def test_work_that_may_take_longer_than_its_texts_is_done_on_the_thread(
