@@ -132,6 +132,11 @@ def draining() -> RequestError:
     return unavailable("the server is shutting down", code="draining")
 
 
+def cut_off() -> RequestError:
+    """A 503: the server has left before the work was done; what it did of it is not known."""
+    return unavailable("the server left before this was finished", code="cut_off")
+
+
 def no_such_model(name: str) -> RequestError:
     """A 404: nothing that could be loaded has this name."""
     value = scalar(name)

@@ -26,7 +26,7 @@ from service.documents.places import Places
 from service.documents.room import QueueLimits, Upload, check_room
 from service.documents.store import JobFiles, JobStore
 from service.documents.work import TextTranslator, work_on
-from service.errors import RequestError, draining, unavailable
+from service.errors import RequestError, cut_off, draining, unavailable
 from service.telemetry.document_metrics import DocumentMetrics, DocumentResult
 
 _LOGGER = logging.getLogger("dragoman.documents")
@@ -245,7 +245,7 @@ class DocumentQueue:
             if job.is_ended:
                 return job
             if self._is_leaving:
-                raise draining()
+                raise cut_off()
             await self._ends.setdefault(job_id, asyncio.Event()).wait()
 
     async def remove(self, job: DocumentJob) -> None:

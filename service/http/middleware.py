@@ -16,7 +16,7 @@ from typing import Protocol
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.engine.errors import SegmentFailedError
-from service.errors import Problem, draining
+from service.errors import Problem, cut_off
 from service.headers import header_of
 from service.http.headers import SECURITY_HEADERS
 from service.http.problems import problem_of
@@ -117,7 +117,7 @@ class Edge:
         except asyncio.CancelledError:  # it outlived the time that the server has to close
             if answer.has_started or not self._is_leaving():
                 raise
-            problem = draining().problem
+            problem = cut_off().problem
             context.code = problem.code
             await error_reply(problem, {"connection": "close"})(scope, receive, answer)
         except Exception as error:

@@ -6,6 +6,7 @@ connection is one request at a time.
 """
 
 import asyncio
+import json
 import socket
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -24,7 +25,7 @@ MAX_AGE_SECONDS = 60.0
 _PROBES = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 """Seconds of silence, seconds between two probes, and how many without an answer are the end."""
 _MAX_REFUSAL_BYTES = 64 * 1024
-_LEAVES = draining().problem.message.encode()
+_LEAVES = draining().problem
 
 Open = Callable[[Group], Awaitable[Connection]]
 
@@ -206,7 +207,9 @@ class Pool:
         if answer.status != 503 or is_last:
             return answer
         body = await answer.read(max_bytes=_MAX_REFUSAL_BYTES)
-        return None if _LEAVES in body else Answer(answer.status, answer.headers, beginning=body)
+        return (
+            None if _says_it_leaves(body) else Answer(answer.status, answer.headers, beginning=body)
+        )
 
     def _kept(self) -> Connection | None:
         """The connection that was used last, if it is still good; those that are not are closed."""
@@ -218,3 +221,14 @@ class Pool:
                 return connection
             connection.close()
         return None
+
+
+def _says_it_leaves(body: bytes) -> bool:
+    """Whether a 503 says that the request was not begun; what was cut off has another code."""
+    try:
+        content = json.loads(body)
+    except (ValueError, RecursionError):
+        return False
+    if isinstance(content, dict) and "code" in content:
+        return content["code"] == _LEAVES.code
+    return content == {"message": _LEAVES.message}  # DeepL's errors have no code

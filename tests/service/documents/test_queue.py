@@ -223,7 +223,7 @@ def test_a_server_that_leaves_keeps_the_job_and_tells_who_waits(parts: Parts) ->
             job, other = await sent(queue), await sent(queue)
             for one in (job, other):
                 error = await refusal(queue.ended(one.id))
-                assert (error.problem.status, error.problem.code) == (503, "draining")
+                assert (error.problem.status, error.problem.code) == (503, "cut_off")
             assert (await refusal(sent(queue))).problem.code == "draining"
         parts.translator.failure = None
         async with parts.queue() as queue:

@@ -199,7 +199,7 @@ def test_a_request_that_the_servers_leaving_cuts_off_gets_a_503(
 ) -> None:
     caplog.set_level(logging.INFO, "dragoman.request")
     reply = _get(_edge(_left, registry, is_leaving=True), "/known")
-    assert (reply.status_code, reply.json()["code"]) == (503, "draining")
+    assert (reply.status_code, reply.json()["code"]) == (503, "cut_off")
     assert reply.headers["connection"] == "close"
     assert int(reply.headers["retry-after"]) > 0
-    assert _fields(caplog, "request")["code"] == "draining"
+    assert _fields(caplog, "request")["code"] == "cut_off"

@@ -1,6 +1,7 @@
 """When a request is sent once more, against real sockets whose other end says what is scripted."""
 
 import asyncio
+import json
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
@@ -8,16 +9,24 @@ from dataclasses import replace
 
 import pytest
 
+from service.errors import cut_off, draining
+from service.http.replies import error_content
 from service.router.connection import Asked, BytesBody, Connection
 from service.router.groups import ConnectError, Group, LostError
 from service.router.pool import MAX_AGE_SECONDS, MAX_IDLE_SECONDS, Pool, probe_silence
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
-LEAVES = b"the server is shutting down"
-REFUSAL = (
-    b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-length: %d\r\n\r\n%s"
-    % (len(LEAVES), LEAVES)
-)
+LEAVES = json.dumps(error_content(draining().problem)).encode()
+
+
+def _refusal(body: bytes) -> bytes:
+    return (
+        b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-length: %d\r\n\r\n%s"
+        % (len(body), body)
+    )
+
+
+REFUSAL = _refusal(LEAVES)
 GET = Asked(method=b"GET", target=b"/", headers=((b"host", b"a"),), body=BytesBody())
 POST = Asked(
     method=b"POST", target=b"/x?y=1", headers=((b"host", b"a"),), body=BytesBody(data=b"body")
@@ -162,12 +171,39 @@ def test_what_was_sent_and_not_answered_is_not_sent_again_unless_that_changes_no
     _run(main())
 
 
-def test_what_a_leaving_server_refuses_is_asked_once_more_on_another_connection() -> None:
+@pytest.mark.parametrize(
+    "body", [LEAVES, b'{"message": "the server is shutting down"}'], ids=["ours", "DeepL's"]
+)
+def test_what_a_leaving_server_refuses_is_asked_once_more_on_another_connection(
+    body: bytes,
+) -> None:
     async def main() -> None:
-        server = _Server(REFUSAL, OK)
+        server = _Server(_refusal(body), OK)
         async with _pool(server) as pool:
             assert await _answer(pool) == (200, b"ok")
         assert server.num_connections == 2
+
+    _run(main())
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        json.dumps(error_content(cut_off().problem)).encode(),
+        json.dumps({"message": cut_off().problem.message}).encode(),
+        LEAVES.replace(b'"draining"', b'"other"'),
+        b"<p>the server is shutting down</p>",
+        b'["the server is shutting down"]',
+        b"[" * 50_000,
+    ],
+)
+def test_what_was_cut_off_or_says_something_else_is_not_asked_again(body: bytes) -> None:
+    async def main() -> None:
+        server = _Server(_refusal(body), OK)
+        async with _pool(server) as pool:
+            answer = await pool.ask(POST)
+            assert (answer.status, await answer.read(max_bytes=100_000)) == (503, body)
+        assert len(server.requests) == 1
 
     _run(main())
 
