@@ -1,7 +1,8 @@
-"""Client addresses behind proxies, and which addresses count as one client.
+"""Client addresses and schemes behind proxies, and which addresses count as one client.
 
-Owns when `X-Forwarded-For` is believed: only as far as trusted proxies wrote it. Anybody can
-send that header, so without a trusted proxy it is not read at all.
+Owns when `X-Forwarded-For` is believed: only as far as trusted proxies wrote it; and when
+`X-Forwarded-Proto` is: where one sent it. Anybody can send these headers, so without a trusted
+proxy they are not read at all.
 """
 
 from collections.abc import Iterable, Sequence
@@ -53,6 +54,21 @@ def address_of(
             break
         address = hop
     return address
+
+
+def scheme_of(peer: str | None, forwarded: Sequence[str], trusted: Iterable[Network]) -> str | None:
+    """What the client speaks, http or https, as a trusted proxy says; None where none does.
+
+    Args:
+        peer: As of `client_of`.
+        forwarded: Every `X-Forwarded-Proto` header, in order; the first value is the client's.
+        trusted: As of `client_of`.
+    """
+    address = _parse(peer or "")
+    if not forwarded or address is None or not any(address in network for network in trusted):
+        return None
+    scheme = forwarded[0].partition(",")[0].strip().lower()
+    return scheme if scheme in ("http", "https") else None
 
 
 @lru_cache(maxsize=_MAX_KEPT)

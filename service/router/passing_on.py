@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from service.access.addresses import address_of
+from service.access.addresses import address_of, scheme_of
 from service.errors import ClientGoneError
 from service.http.disconnect import cancelled_on_disconnect
 from service.http.middleware import note_late_problem
@@ -37,7 +37,7 @@ _HOP_BY_HOP = frozenset(
     }
 )
 """RFC 9110, section 7.6.1; an expectation was met by reading the body."""
-_OURS = frozenset({b"content-length", b"x-forwarded-for", b"x-request-id"})
+_OURS = frozenset({b"content-length", b"x-forwarded-for", b"x-forwarded-proto", b"x-request-id"})
 
 
 def asked_of(request: Request, body: Body, trusted: Iterable[Network]) -> Asked:
@@ -46,7 +46,8 @@ def asked_of(request: Request, body: Body, trusted: Iterable[Network]) -> Asked:
     Args:
         request: The client's.
         body: Of it, read before.
-        trusted: Proxies whose word of who the client is goes on; others' is left out.
+        trusted: Proxies whose word of who the client is, and what it speaks, goes on; others' is
+            left out.
     """
     scope = request.scope
     left_out = _HOP_BY_HOP | _OURS | _named(scope["headers"])
@@ -56,6 +57,9 @@ def asked_of(request: Request, body: Body, trusted: Iterable[Network]) -> Asked:
     client = address_of(peer, request.headers.getlist("x-forwarded-for"), trusted)
     if client is not None:
         headers.append((b"x-forwarded-for", str(client).encode("ascii")))
+    scheme = scheme_of(peer, request.headers.getlist("x-forwarded-proto"), trusted)
+    if scheme is not None:
+        headers.append((b"x-forwarded-proto", scheme.encode("ascii")))
     target = scope["raw_path"] or scope["path"].encode()
     if scope["query_string"]:
         target += b"?" + scope["query_string"]

@@ -5,7 +5,7 @@ client that leaves takes its job along. Whoever has the link has the file, as cl
 for it; it cannot be guessed. The way of an upload is `service.api.receiving`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from starlette.responses import Response
 
 from model.text.constraints.glossary import Glossary
 from service.access.access import DOCUMENTED
+from service.access.addresses import scheme_of
 from service.api.detecting import document_source
 from service.api.languages import LIBRETRANSLATE_ALIASES, choose_route
 from service.api.libretranslate.request import KEY_NAME
@@ -24,6 +25,7 @@ from service.errors import Problem, RequestError, invalid
 from service.front import Front
 from service.http.disconnect import cancelled_on_disconnect
 from service.http.replies import JsonReply, error_responses, path_parameter
+from service.networks import Network
 
 
 class FileReply(BaseModel):
@@ -107,7 +109,8 @@ def build_files(receiving: Receiving) -> APIRouter:
             await queue.remove(job)  # nobody knows its name who could ask for it
             raise _failed(job)
         name = f"{job.id}.{job.secret}.{job.asked.kind}"
-        return JsonReply({"translatedFileUrl": f"{request.base_url}download_file/{name}"})
+        trusted = receiving.front.settings.trusted_proxies
+        return JsonReply({"translatedFileUrl": link_of(request, name, trusted)})
 
     @router.get(
         "/download_file/{name}",
@@ -124,6 +127,20 @@ def build_files(receiving: Receiving) -> APIRouter:
         return await receiving.result(job)
 
     return router
+
+
+def link_of(request: Request, name: str, trusted: Iterable[Network]) -> str:
+    """Where a client finds a file, by the host and the scheme that it came with.
+
+    Args:
+        request: The client's.
+        name: Of the file.
+        trusted: Proxies whose word of the scheme is taken.
+    """
+    peer = request.client.host if request.client else None
+    scheme = scheme_of(peer, request.headers.getlist("x-forwarded-proto"), trusted)
+    base = request.base_url if scheme is None else request.base_url.replace(scheme=scheme)
+    return f"{base}download_file/{name}"
 
 
 def _failed(job: DocumentJob) -> RequestError:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.access.addresses import UNKNOWN, client_of
+from service.access.addresses import UNKNOWN, client_of, scheme_of
 
 PROXIES = (ip_network("10.0.0.0/8"), ip_network("fd00::/8"))
 
@@ -95,3 +95,24 @@ def test_the_walk_goes_on_through_trusted_hops_of_either_family() -> None:
     assert client_of("fd00::2", hops, PROXIES) == "198.51.100.1"
     assert client_of("fd00::2", hops, PROXIES[1:]) == "10.0.0.2"
     assert client_of("::ffff:10.0.0.1", hops, PROXIES) == "198.51.100.1"
+
+
+@pytest.mark.parametrize(
+    ("peer", "forwarded", "scheme"),
+    [
+        ("10.0.0.1", ["https"], "https"),
+        ("10.0.0.1", ["HTTP"], "http"),
+        ("10.0.0.1", ["https, http"], "https"),  # each proxy of a chain added its own
+        ("10.0.0.1", ["https", "http"], "https"),
+        ("10.0.0.1", [], None),
+        ("10.0.0.1", ["javascript"], None),
+        ("10.0.0.1", [""], None),
+        ("203.0.113.7", ["https"], None),
+        (None, ["https"], None),
+    ],
+)
+def test_the_scheme_of_a_client_is_what_a_trusted_proxy_says(
+    peer: str | None, forwarded: list[str], scheme: str | None
+) -> None:
+    assert scheme_of(peer, forwarded, PROXIES) == scheme
+    assert scheme_of(peer, forwarded, ()) is None

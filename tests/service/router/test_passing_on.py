@@ -68,6 +68,14 @@ def test_the_client_is_whom_trusted_proxies_name(client: str, given: str, told: 
 
 
 @pytest.mark.parametrize(
+    ("client", "told"), [("192.0.2.1", None), ("10.1.2.3", b"https"), (None, None)]
+)
+def test_the_scheme_is_what_trusted_proxies_say(client: str | None, told: bytes | None) -> None:
+    passed = _asked(("x-forwarded-proto", "https"), client=client)
+    assert passed.get(b"x-forwarded-proto") == told
+
+
+@pytest.mark.parametrize(
     ("path", "is_patient"),
     [("/translate_file", True), ("/v1/documents", False), ("/translate", False)],
 )
