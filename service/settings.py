@@ -175,7 +175,7 @@ class Settings(BaseSettings):
             key; None is no limit.
         characters_per_minute: Likewise.
         redis_url: Where several servers share these counts; None keeps them in the process.
-        trusted_proxies: Networks whose X-Forwarded-For and -Proto are believed, separated by commas.
+        trusted_proxies: Networks whose X-Forwarded-For and -Proto are believed, with commas.
         cors_origins: Origins whose pages may call the server, separated by commas, or "*".
         page: Whether there is a web page at `/`.
         max_header_bytes: Of one request: its line, where LibreTranslate's clients may put the

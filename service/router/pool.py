@@ -230,5 +230,5 @@ def _says_it_leaves(body: bytes) -> bool:
     except (ValueError, RecursionError):
         return False
     if isinstance(content, dict) and "code" in content:
-        return content["code"] == _LEAVES.code
-    return content == {"message": _LEAVES.message}  # DeepL's errors have no code
+        return bool(content["code"] == _LEAVES.code)
+    return bool(content == {"message": _LEAVES.message})  # DeepL's errors have no code
