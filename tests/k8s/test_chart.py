@@ -1,7 +1,6 @@
 """The chart's objects hold together, and say what k8s/base and its overlays say."""
 
 import re
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,6 @@ from support.manifests import (
     pod_of,
     source,
 )
-from support.redis_server import BINARY, running_redis
 from support.running_server import ROOT
 
 INSTANCE = "app.kubernetes.io/instance"
@@ -429,18 +427,3 @@ def test_each_groups_host_leads_to_its_service(everything: list[Manifest]) -> No
     service = named(everything, "Service", backend["name"])
     assert backend["name"] == "one-dragoman-asia"
     assert backend["port"] in [each["port"] for each in service["spec"]["ports"]]
-
-
-@pytest.mark.skipif(BINARY is None, reason="there is no redis-server; .ci/redis fetches it")
-def test_the_small_redis_starts_as_the_chart_starts_it(
-    everything: list[Manifest], tmp_path: Path
-) -> None:
-    container = container_of(named(everything, "Deployment", "one-dragoman-redis"))
-    with (
-        running_redis(tmp_path, container["args"]) as server,
-        socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection,
-        connection.makefile("rb") as answers,
-    ):
-        for name, value in (("maxmemory", "67108864"), ("maxmemory-policy", "volatile-ttl")):
-            connection.sendall(f"CONFIG GET {name}\r\n".encode())
-            assert [answers.readline() for _ in range(5)][4] == f"{value}\r\n".encode()

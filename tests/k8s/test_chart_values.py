@@ -10,7 +10,7 @@ import jsonschema_rs
 import pytest
 import yaml
 
-from support.charts import CHART, EVERYTHING, needs_helm, refusal
+from support.charts import CHART, EVERYTHING, chart, needs_helm, refusal
 from support.manifests import load
 from support.running_server import ROOT
 from tools.chart_settings import OWNED_BY_THE_CHART, definition
@@ -75,6 +75,9 @@ def test_the_defaults_and_everything_at_once_are_valid() -> None:
         ("spread.zones", "Never", "spread.zones: "),
         ("priorityClass.value", 2_000_000_000, "priorityClass.value: 2000000000"),
         ("redis.url", "http://redis", "redis.url: "),
+        ("redis.bundled.memory", "0Mi", "redis.bundled.memory: "),
+        ("redis.bundled.memory", "1.5Gi", "redis.bundled.memory: "),
+        ("resources.requests.memory", "1K", "resources.requests.memory: "),
         ("ingress.host", "Example.org", "ingress.host: "),
         ("podLabels", {"app.kubernetes.io/instance": "x"}, "podLabels: "),
         ("groups.a.service.port", 1, "groups.a: "),
@@ -144,6 +147,56 @@ def test_values_that_contradict_each_other_are_all_told() -> None:
     told = refusal("groups.a.settings.DRAGOMAN_REPLICAS=auto")
     assert "groups.a.settings.DRAGOMAN_REPLICAS is auto, which would count the node's" in told
     assert "has 68 characters; the limit is 63" in refusal(f"fullnameOverride={'x' * 63}")
+
+
+MORE_THAN_THE_LIMIT = [
+    (["resources.requests.memory=3Gi"], "", "3Gi", "2Gi"),
+    (["resources.requests.memory=2148M"], "", "2148M", "2Gi"),
+    (["resources.limits.memory=0.5Gi"], "", "1Gi", "0.5Gi"),
+    (
+        ["groups.a.gpu.enabled=true", "groups.a.resources.requests.memory=9Gi"],
+        "groups.a.",
+        "9Gi",
+        "8Gi",
+    ),
+    (
+        ["groups.a.models.source=pull", "groups.a.models.pull.resources.requests.memory=5Gi"],
+        "groups.a.models.pull.",
+        "5Gi",
+        "4Gi",
+    ),
+    (
+        ["router.enabled=true", "router.resources.requests.memory=1025Mi"],
+        "router.",
+        "1025Mi",
+        "1Gi",
+    ),
+]
+
+
+@needs_helm
+@pytest.mark.parametrize(("settings", "at", "asked", "limit"), MORE_THAN_THE_LIMIT)
+def test_a_request_for_more_memory_than_the_limit_is_refused(
+    settings: list[str], at: str, asked: str, limit: str
+) -> None:
+    assert (
+        f"- {at}resources.requests.memory is {asked};"
+        f" it must be at most {at}resources.limits.memory ({limit})"
+    ) in refusal(*settings)
+
+
+@needs_helm
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ("resources.requests.memory=2147M",),
+        ("resources.requests.memory=2097152Ki",),
+        ("resources.requests.memory=3Gi", "resources.limits.memory=3221226k"),
+        ("gpu.enabled=true", "autoscaling.kind=none", "resources.requests.memory=8Gi"),
+    ],
+)
+def test_a_request_for_as_much_memory_as_the_limit_is_taken(settings: tuple[str, ...]) -> None:
+    assert chart(*settings)
 
 
 def _leaves(values: Mapping[str, Any], before: str = "") -> Iterator[str]:

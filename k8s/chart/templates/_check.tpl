@@ -26,6 +26,9 @@
 {{- if gt (int .minReplicas) (int .maxReplicas) -}}
 {{- $problems = append $problems (printf "router.minReplicas is %d; it must be at most maxReplicas (%d)" (int .minReplicas) (int .maxReplicas)) -}}
 {{- end -}}
+{{- with ternary (include "dragoman.overLimit" (dict "at" "router.resources" "resources" .resources)) "" .enabled -}}
+{{- $problems = append $problems . -}}
+{{- end -}}
 {{- if and .ingress.enabled (not .ingress.host) -}}
 {{- $problems = append $problems "router.ingress.enabled needs router.ingress.host" -}}
 {{- end -}}
@@ -50,6 +53,14 @@
 {{- end -}}
 {{- if and $g.gpu.enabled (eq $g.autoscaling.kind "cpu") -}}
 {{- $problems = append $problems (printf "%sautoscaling.kind is cpu, whose load says nothing of a GPU's: keda or none" $at) -}}
+{{- end -}}
+{{- with include "dragoman.overLimit" (dict "at" (printf "%sresources" $at) "resources" (include "dragoman.resources" (dict "values" $g) | fromYaml)) -}}
+{{- $problems = append $problems . -}}
+{{- end -}}
+{{- if eq $g.models.source "pull" -}}
+{{- with include "dragoman.overLimit" (dict "at" (printf "%smodels.pull.resources" $at) "resources" $g.models.pull.resources) -}}
+{{- $problems = append $problems . -}}
+{{- end -}}
 {{- end -}}
 {{- $quota := dig "limits" "cpu" "" $g.resources | toString -}}
 {{- if and (not $g.gpu.enabled) (not $quota) (eq (get $g.settings "DRAGOMAN_REPLICAS" | toString) "auto") -}}

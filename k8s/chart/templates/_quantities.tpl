@@ -1,0 +1,32 @@
+{{/* Amounts of memory and of disk, as Kubernetes and the server write them. */}}
+
+{{/* Bytes of a quantity such as 256Mi or 1.5G; nothing where it is written in another way. */}}
+{{- define "dragoman.bytes" -}}
+{{- $quantity := include "dragoman.scalar" . -}}
+{{- if regexMatch "^[0-9]+(\\.[0-9]+)?([KMGTPE]i|[kMGTPE])?$" $quantity -}}
+{{- $bytes := regexFind "^[0-9.]+" $quantity | float64 -}}
+{{- $unit := regexFind "[A-Za-z]+$" $quantity -}}
+{{- range until (index (dict "" 0 "k" 1 "K" 1 "M" 2 "G" 3 "T" 4 "P" 5 "E" 6) (trimSuffix "i" $unit)) -}}
+{{- $bytes = mulf $bytes (ternary 1024 1000 (hasSuffix "i" $unit)) -}}
+{{- end -}}
+{{- printf "%.0f" $bytes -}}
+{{- end -}}
+{{- end -}}
+
+{{/* A problem, where a container requests more memory than its limit: (at, resources). */}}
+{{- define "dragoman.overLimit" -}}
+{{- $request := dig "requests" "memory" "" .resources -}}
+{{- $limit := dig "limits" "memory" "" .resources -}}
+{{- $bytes := include "dragoman.bytes" $request -}}
+{{- $most := include "dragoman.bytes" $limit -}}
+{{- if and $bytes $most (gt (float64 $bytes) (float64 $most)) -}}
+{{- printf "%s.requests.memory is %s; it must be at most %s.limits.memory (%s)" .at (include "dragoman.scalar" $request) .at (include "dragoman.scalar" $limit) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Memory of a Redis whose counts may take the given one (64Mi): twice, as what is freed is not
+     given back at once and connections have buffers, and 256Mi at least. */}}
+{{- define "dragoman.redisLimit" -}}
+{{- $mebibytes := mul (regexFind "^[0-9]+" . | int64) (ternary 1024 1 (hasSuffix "Gi" .)) -}}
+{{- max 256 (mul 2 $mebibytes) }}Mi
+{{- end -}}
