@@ -1,5 +1,7 @@
 """The chart's router: its objects find the groups and each other."""
 
+import re
+
 import pytest
 
 from service.cli.main import build_parser
@@ -8,6 +10,7 @@ from service.router.groups import parse_groups
 from service.settings import load_settings
 from support.charts import named, needs_helm, server_deployments
 from support.manifests import Manifest, container_of, environment_of, matches, pod_of
+from support.prometheus_files import rules
 
 GROUPS = ("asia", "europe", "large")
 ROUTER = "one-dragoman-router"
@@ -63,6 +66,17 @@ def test_the_router_has_an_address_is_scaled_scraped_and_let_out_to_theservers(
     assert route_spec["hostnames"] == ["words.example.org"]
     for backend in (route_spec["rules"][0]["backendRefs"][0]["name"],):
         assert backend == ROUTER
+
+
+def test_the_router_is_scraped_under_the_job_that_its_alert_selects_by(
+    everything: list[Manifest],
+) -> None:
+    jobs = set()
+    for name, service in (("one-dragoman", "one-dragoman-europe"), (ROUTER, ROUTER)):
+        label = named(everything, "ServiceMonitor", name)["spec"]["jobLabel"]
+        jobs.add(named(everything, "Service", service)["metadata"]["labels"][label])
+    selected = re.findall(r'\bup\{job="([^"]+)"\}', " ".join(rule["expr"] for rule in rules()))
+    assert set(selected) == jobs == {"dragoman", "router"}
 
 
 def test_without_a_router_there_is_nothing_of_one(plain: list[Manifest]) -> None:

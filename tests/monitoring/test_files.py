@@ -22,6 +22,7 @@ from support.prometheus_files import (
     panels,
     rules,
 )
+from support.running_router import running_router
 from support.running_server import RunningServer
 
 PROMTOOL = find_tool("promtool")
@@ -170,11 +171,15 @@ def test_metric_names_are_found_wherever_an_expression_names_them() -> None:
     assert metric_names(expression) == {"a_total", "g", "h", "i", "l_bucket"}
 
 
-def test_every_metric_of_dashboard_and_alerts_is_one_that_a_server_tells(
-    server: RunningServer,
+def test_every_metric_of_dashboard_and_alerts_is_one_that_a_server_or_a_router_tells(
+    server: RunningServer, tmp_path: Path
 ) -> None:
-    with server.client() as client:
-        exposed = set(exposed_names(client.get("/metrics").text)) | OF_PROMETHEUS
+    exposed = set(OF_PROMETHEUS)
+    groups = {"all": f"http://127.0.0.1:{server.port}"}
+    with running_router(groups, tmp_path / "router.jsonl") as router:
+        for each in (server, router):
+            with each.client() as client:
+                exposed |= exposed_names(client.get("/metrics").text).keys()
     expressions = dashboard_expressions() + [(rule["alert"], rule["expr"]) for rule in rules()]
     for title, expression in expressions:
         names = metric_names(expression)

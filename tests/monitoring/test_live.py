@@ -1,4 +1,4 @@
-"""A real Prometheus scrapes a real server; every expression of ours is asked, and answers.
+"""A real Prometheus scrapes a real server and a router; every expression of ours has an answer.
 
 Run by `make test-monitoring`: it needs the program `prometheus`.
 """
@@ -25,6 +25,7 @@ from support.prometheus_files import (
     find_tool,
     rules,
 )
+from support.running_router import running_router
 from support.running_server import RunningServer, free_port, running_server
 
 pytestmark = pytest.mark.monitoring
@@ -59,13 +60,15 @@ class LivePrometheus:
         ]
 
 
-def _config(target: str) -> str:
-    """Our configuration, asking `target` each second."""
+def _config(target: str, router: str) -> str:
+    """Our configuration, asking `target` each second, with a router's job beside it."""
     config = yaml.safe_load((MONITORING / "prometheus.yml").read_text(encoding="utf-8"))
     config["global"] = dict.fromkeys(config["global"], "1s")
     config["rule_files"] = [str(MONITORING / name) for name in config["rule_files"]]
     [job] = config["scrape_configs"]
     job["static_configs"] = [{"targets": [target]}]
+    of_router = {"job_name": "router", "static_configs": [{"targets": [router]}]}
+    config["scrape_configs"].append(of_router)
     return yaml.safe_dump(config)
 
 
@@ -91,13 +94,19 @@ def _send_traffic(server: RunningServer) -> None:
 
 @pytest.fixture(scope="module")
 def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LivePrometheus]:
-    """One that has seen a server in traffic for some seconds."""
+    """One that has seen a server in traffic for some seconds, and a router before it."""
     assert PROMETHEUS is not None, "there is no prometheus; .ci/prometheus puts one into build/"
     directory = tmp_path_factory.mktemp("prometheus")
     port = free_port()
-    with running_server(ROOT / "checkpoints/en-zh-small", directory / "server.jsonl") as server:
+    with (
+        running_server(ROOT / "checkpoints/en-zh-small", directory / "server.jsonl") as server,
+        running_router(
+            {"all": f"http://127.0.0.1:{server.port}"}, directory / "router.jsonl"
+        ) as router,
+    ):
         config = directory / "prometheus.yml"
-        config.write_text(_config(f"127.0.0.1:{server.port}"), encoding="utf-8")
+        targets = (f"127.0.0.1:{each.port}" for each in (server, router))
+        config.write_text(_config(*targets), encoding="utf-8")
         command = [PROMETHEUS, f"--config.file={config}", f"--storage.tsdb.path={directory}/data"]
         command += [f"--web.listen-address=127.0.0.1:{port}"]
         log = directory / "prometheus.log"
