@@ -189,7 +189,7 @@ class Settings(BaseSettings):
         documents_max_bytes: Bytes (20M) of one file.
         documents_max_characters: Characters of the texts of one document.
         documents_per_caller: Documents of one caller that are waited for, translated or kept.
-        documents_total_bytes: Bytes of all files that are kept.
+        documents_total_bytes: Bytes of all files that are kept; those of one file at least.
         documents_at_once: Documents that are translated at once; further ones wait.
         documents_keep_seconds: How long a result can be fetched, and a refusal be read.
         glossaries: File of the glossaries that callers keep; None takes one in the folder of
@@ -292,6 +292,16 @@ class Settings(BaseSettings):
             value, limit = getattr(self, name), getattr(self, f"max_{name}")
             if value > limit:
                 raise ValueError(f"{name} is {value}; it must be at most max_{name} ({limit})")
+        return self
+
+    @model_validator(mode="after")
+    def _one_document_has_room(self) -> Self:
+        total, most = self.documents_total_bytes, self.documents_max_bytes
+        if self.documents and total < most:
+            raise ValueError(
+                f"DRAGOMAN_DOCUMENTS_TOTAL_BYTES is {total}; it must be at least"
+                f" DRAGOMAN_DOCUMENTS_MAX_BYTES ({most})"
+            )
         return self
 
     @model_validator(mode="after")

@@ -10,6 +10,7 @@ import jsonschema_rs
 import pytest
 import yaml
 
+from service.settings import Settings
 from support.charts import CHART, EVERYTHING, chart, needs_helm, refusal
 from support.manifests import load
 from support.running_server import ROOT
@@ -196,6 +197,47 @@ def test_a_request_for_more_memory_than_the_limit_is_refused(
     ],
 )
 def test_a_request_for_as_much_memory_as_the_limit_is_taken(settings: tuple[str, ...]) -> None:
+    assert chart(*settings)
+
+
+TOTAL = "settings.DRAGOMAN_DOCUMENTS_TOTAL_BYTES"
+FOLDER = "settings.DRAGOMAN_DOCUMENTS_FOLDER"
+
+
+@needs_helm
+@pytest.mark.parametrize(
+    ("settings", "at", "size", "total"),
+    [
+        (("tmpSize=127Mi",), "", "127Mi", "128M"),
+        (("tmpSize=134M",), "", "134M", "128M"),
+        ((f"{TOTAL}=1G",), "", "256Mi", "1G"),
+        ((f"{TOTAL}=268435457",), "", "256Mi", "268435457"),
+        ((f"{TOTAL}=257MiB", f"{FOLDER}=/tmp/kept"), "", "256Mi", "257MiB"),
+        (("groups.a.tmpSize=64Mi", "groups.b.replicas=1"), "groups.a.", "64Mi", "128M"),
+        ((f"groups.a.{TOTAL}=0.5GB",), "groups.a.", "256Mi", "0.5GB"),
+    ],
+)
+def test_documents_that_do_not_fit_into_tmp_are_refused(
+    settings: tuple[str, ...], at: str, size: str, total: str
+) -> None:
+    told = refusal(*settings)
+    assert f"- {at}tmpSize is {size}; it must be at least {at}{TOTAL} ({total})\n" in told
+    assert told.count("tmpSize") == 1
+    assert Settings.model_fields["documents_total_bytes"].default == 128 * 2**20
+
+
+@needs_helm
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ("tmpSize=128Mi",),
+        ("tmpSize=135M",),
+        ("tmpSize=1Gi", f"{TOTAL}=1073741824"),
+        ("tmpSize=1Mi", "settings.DRAGOMAN_DOCUMENTS=false"),
+        (f"{TOTAL}=1G", f"{FOLDER}=/var/cache/dragoman/documents", "packed.size=1Gi"),
+    ],
+)
+def test_documents_that_fit_or_are_elsewhere_are_taken(settings: tuple[str, ...]) -> None:
     assert chart(*settings)
 
 

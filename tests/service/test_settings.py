@@ -202,6 +202,30 @@ def test_a_budget_that_is_no_number_of_bytes_is_refused(
         load_settings()
 
 
+@pytest.mark.parametrize(
+    ("total", "most", "words"),
+    [
+        ("10M", "", r"10485760; it must be at least DRAGOMAN_DOCUMENTS_MAX_BYTES \(20971520\)"),
+        ("1K", "1025", r"1024; it must be at least DRAGOMAN_DOCUMENTS_MAX_BYTES \(1025\)"),
+    ],
+)
+def test_less_room_for_all_documents_than_one_may_need_is_refused(
+    monkeypatch: pytest.MonkeyPatch, total: str, most: str, words: str
+) -> None:
+    monkeypatch.setenv("DRAGOMAN_DOCUMENTS_TOTAL_BYTES", total)
+    monkeypatch.setenv("DRAGOMAN_DOCUMENTS_MAX_BYTES", most)
+    with pytest.raises(ConfigError, match=f"DRAGOMAN_DOCUMENTS_TOTAL_BYTES is {words}"):
+        load_settings()
+    monkeypatch.setenv("DRAGOMAN_DOCUMENTS", "false")
+    assert load_settings().documents is False, "then there are none that could have no room"
+
+
+def test_documents_may_have_room_for_just_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRAGOMAN_DOCUMENTS_TOTAL_BYTES", "64M")
+    monkeypatch.setenv("DRAGOMAN_DOCUMENTS_MAX_BYTES", "64M")
+    assert load_settings().documents_total_bytes == 2**26
+
+
 @pytest.mark.parametrize("value", ["0", "-1", "257", "two", "1.5", "", " "])
 def test_replicas_are_a_number_or_auto(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     monkeypatch.setenv("DRAGOMAN_REPLICAS", "auto")

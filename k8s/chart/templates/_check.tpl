@@ -62,6 +62,9 @@
 {{- $problems = append $problems . -}}
 {{- end -}}
 {{- end -}}
+{{- with include "dragoman.overTmp" (dict "at" $at "values" $g) -}}
+{{- $problems = append $problems . -}}
+{{- end -}}
 {{- $quota := dig "limits" "cpu" "" $g.resources | toString -}}
 {{- if and (not $g.gpu.enabled) (not $quota) (eq (get $g.settings "DRAGOMAN_REPLICAS" | toString) "auto") -}}
 {{- $problems = append $problems (printf "%ssettings.DRAGOMAN_REPLICAS is auto, which would count the node's processors: give a number, or %sresources.limits.cpu" $at $at) -}}

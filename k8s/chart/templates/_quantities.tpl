@@ -13,6 +13,20 @@
 {{- end -}}
 {{- end -}}
 
+{{/* A problem, where documents do not fit into /tmp: (at, values) of a group. */}}
+{{- define "dragoman.overTmp" -}}
+{{- $settings := .values.settings -}}
+{{- $total := get $settings "DRAGOMAN_DOCUMENTS_TOTAL_BYTES" | default "128M" | include "dragoman.scalar" -}}
+{{- /* The server counts in 1024 whichever way a unit is written: 20M, 20MB or 20MiB. */ -}}
+{{- $bytes := regexReplaceAll "([KMGT])$" (regexReplaceAll "i?B$" $total "") "${1}i" | include "dragoman.bytes" -}}
+{{- $folder := get $settings "DRAGOMAN_DOCUMENTS_FOLDER" | default "/tmp" -}}
+{{- $isKeptThere := and (ne (get $settings "DRAGOMAN_DOCUMENTS" | toString) "false") (regexMatch "^/tmp(/|$)" $folder) -}}
+{{- $room := include "dragoman.bytes" .values.tmpSize -}}
+{{- if and $isKeptThere (lt (float64 $room) (float64 $bytes)) -}}
+{{- printf "%stmpSize is %s; it must be at least %ssettings.DRAGOMAN_DOCUMENTS_TOTAL_BYTES (%s)" .at .values.tmpSize .at $total -}}
+{{- end -}}
+{{- end -}}
+
 {{/* A problem, where a container requests more memory than its limit: (at, resources). */}}
 {{- define "dragoman.overLimit" -}}
 {{- $request := dig "requests" "memory" "" .resources -}}
