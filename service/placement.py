@@ -141,8 +141,8 @@ def _on_devices(
 ) -> tuple[Placement, ...]:
     if num_replicas > num_devices:
         raise ConfigError(
-            f"replicas is {num_replicas}; {num_devices} GPUs may be used here, and each replica"
-            " needs one"
+            f"DRAGOMAN_REPLICAS is {num_replicas}; {num_devices} GPUs may be used here, and"
+            " each replica needs one"
         )
     named = [name.strip() for name in environment.get(_VISIBLE, "").split(",")]
     names = named if len(named) >= num_replicas else [str(place) for place in range(num_devices)]
@@ -157,8 +157,8 @@ def _on_processors(
 ) -> tuple[Placement, ...]:
     if num_replicas > machine.num_usable:
         raise ConfigError(
-            f"replicas is {num_replicas}; {machine.num_usable} processors may be used here, and"
-            " each replica needs one"
+            f"DRAGOMAN_REPLICAS is {num_replicas}; {machine.num_usable} processors may be used"
+            " here, and each replica needs one"
         )
     shares = divide(machine.cores, num_replicas, num_usable=machine.num_usable, num_left=num_beside)
     return tuple(

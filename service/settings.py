@@ -7,7 +7,7 @@ other variables there are (`service.environment`).
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self, get_args
 
@@ -141,7 +141,7 @@ class Settings(BaseSettings):
             checkpoint to the others.
         max_pending_segments: Segments queued or running; more gets a 429.
         max_requests: Translation requests in flight; more gets a 429.
-        max_body_bytes: Bytes of one request's body.
+        max_body_bytes: Bytes (1M) of one request's body.
         max_keyless_body_bytes: Likewise, where a key is required and may only come with the body.
         max_texts: Texts of one request.
         max_text_characters: Characters of one text, tags left out.
@@ -178,8 +178,8 @@ class Settings(BaseSettings):
         trusted_proxies: Networks whose X-Forwarded-For and -Proto are believed, with commas.
         cors_origins: Origins whose pages may call the server, separated by commas, or "*".
         page: Whether there is a web page at `/`.
-        max_header_bytes: Of one request: its line, where LibreTranslate's clients may put the
-            text, and its headers.
+        max_header_bytes: Bytes (64K) of one request's line, where LibreTranslate's clients may put
+            the text, and its headers.
         header_timeout_seconds: Time for them to arrive.
         max_connections: Connections open at once; a further one takes the place of one that
             waits for a request, or gets a 503.
@@ -235,8 +235,10 @@ class Settings(BaseSettings):
     max_pending_segments: Count = 1536
     max_requests: Count = 1024
 
-    max_body_bytes: Annotated[int, Field(ge=1024, le=64 * 1024 * 1024)] = 1024 * 1024
-    max_keyless_body_bytes: Annotated[int, Field(ge=1024, le=64 * 1024 * 1024)] = 64 * 1024
+    max_body_bytes: Annotated[int, Field(ge=1024, le=2**26), BeforeValidator(_parse_bytes)] = 2**20
+    max_keyless_body_bytes: Annotated[
+        int, Field(ge=1024, le=2**26), BeforeValidator(_parse_bytes)
+    ] = 64 * 2**10
     max_texts: Count = 128
     max_text_characters: Count = 20_000
     max_request_characters: Count = 100_000
@@ -268,7 +270,9 @@ class Settings(BaseSettings):
     trusted_proxies: Annotated[tuple[Network, ...], NoDecode, BeforeValidator(_parse_networks)] = ()
     cors_origins: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_parse_origins)] = ()
     page: bool = True
-    max_header_bytes: Annotated[int, Field(ge=1024, le=1024 * 1024)] = 64 * 1024
+    max_header_bytes: Annotated[int, Field(ge=1024, le=2**20), BeforeValidator(_parse_bytes)] = (
+        64 * 2**10
+    )
     header_timeout_seconds: Seconds = 10.0
     max_connections: Count = 1000
 
@@ -287,30 +291,9 @@ class Settings(BaseSettings):
     glossaries: Path | None = None
 
     @model_validator(mode="after")
-    def _defaults_are_within_their_maxima(self) -> Self:
-        for name in ("beam_size", "timeout_seconds"):
-            value, limit = getattr(self, name), getattr(self, f"max_{name}")
-            if value > limit:
-                raise ValueError(f"{name} is {value}; it must be at most max_{name} ({limit})")
-        return self
-
-    @model_validator(mode="after")
-    def _one_document_has_room(self) -> Self:
-        total, most = self.documents_total_bytes, self.documents_max_bytes
-        if self.documents and total < most:
-            raise ValueError(
-                f"DRAGOMAN_DOCUMENTS_TOTAL_BYTES is {total}; it must be at least"
-                f" DRAGOMAN_DOCUMENTS_MAX_BYTES ({most})"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _several_fronts_know_all_checkpoints(self) -> Self:
-        if self.fronts > 1 and self.memory_budget is not None:
-            raise ValueError(
-                f"fronts is {self.fronts} and memory_budget is set; with checkpoints that are"
-                " loaded on demand there can be one front"
-            )
+    def _agree(self) -> Self:
+        if complaints := [*_contradictions(self)]:
+            raise ValueError("; ".join(complaints))
         return self
 
     @property
@@ -347,10 +330,34 @@ def load_settings(flags: Mapping[str, object] | None = None) -> Settings:
     return settings
 
 
+def _contradictions(settings: Settings) -> Iterator[str]:
+    """What is wrong with values that are possible by themselves, and not together."""
+    for name in ("BEAM_SIZE", "TIMEOUT_SECONDS"):
+        value = getattr(settings, name.lower())
+        limit = getattr(settings, f"max_{name.lower()}")
+        if value > limit:
+            yield (
+                f"DRAGOMAN_{name} is {value:g}; it must be at most DRAGOMAN_MAX_{name} ({limit:g})"
+            )
+    total, most = settings.documents_total_bytes, settings.documents_max_bytes
+    if settings.documents and total < most:
+        yield (
+            f"DRAGOMAN_DOCUMENTS_TOTAL_BYTES is {total}; it must be at least"
+            f" DRAGOMAN_DOCUMENTS_MAX_BYTES ({most})"
+        )
+    if settings.fronts > 1 and settings.memory_budget is not None:
+        yield (
+            f"DRAGOMAN_FRONTS is {settings.fronts} and DRAGOMAN_MEMORY_BUDGET is set; with"
+            " checkpoints that are loaded on demand there can be one front"
+        )
+
+
 def _complaints(error: ValidationError) -> list[str]:
     complaints = []
     for item in error.errors(include_url=False):
         name = "".join(str(part) for part in item["loc"][:1])
         subject = f"{ENVIRONMENT_PREFIX}{name.upper()} is {item['input']!r}: " if name else ""
-        complaints.append(f"{subject}{item['msg']}")
+        # What our own validators raise; pydantic would put the kind of the exception before it.
+        reason = item.get("ctx", {}).get("error") or item["msg"]
+        complaints.append(f"{subject}{reason}")
     return complaints

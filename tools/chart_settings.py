@@ -70,7 +70,7 @@ def _property(name: str, described: Mapping[str, object]) -> dict[str, object]:
     if described["type"] == "array":  # with commas between
         return {"type": "string"}
     if _takes_bytes(name):
-        return {"type": ["integer", "string"], "minimum": 0, "pattern": _BYTES}
+        return _kept(described) | {"type": ["integer", "string"], "pattern": _BYTES}
     return _kept(described)
 
 

@@ -131,7 +131,7 @@ def test_more_replicas_than_processors_are_one_line_before_anything_starts(
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     [line] = done.stderr.splitlines()
-    assert re.search(r"replicas is 200; \d+ processors may be used here", line)
+    assert re.search(r"DRAGOMAN_REPLICAS is 200; \d+ processors may be used here", line)
 
 
 @needs_two_processors

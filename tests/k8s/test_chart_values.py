@@ -58,6 +58,10 @@ def test_the_defaults_and_everything_at_once_are_valid() -> None:
         ("settings.DRAGOMAN_PIVO", "en", "'DRAGOMAN_PIVO'"),
         ("settings.DRAGOMAN_MAX_ROWS", 1, "settings.DRAGOMAN_MAX_ROWS: 1 is less than"),
         ("settings.DRAGOMAN_SEGMENT_CACHE", "much", "settings.DRAGOMAN_SEGMENT_CACHE: "),
+        ("settings.DRAGOMAN_MAX_BODY_BYTES", "1m", "settings.DRAGOMAN_MAX_BODY_BYTES: "),
+        ("settings.DRAGOMAN_MAX_BODY_BYTES", 67108865, "settings.DRAGOMAN_MAX_BODY_BYTES: 671"),
+        ("settings.DRAGOMAN_MAX_HEADER_BYTES", 1023, "settings.DRAGOMAN_MAX_HEADER_BYTES: 1023"),
+        ("settings.DRAGOMAN_MEMORY_BUDGET", 0, "settings.DRAGOMAN_MEMORY_BUDGET: 0"),
         ("settings.DRAGOMAN_REDIS_URL", "redis://x", "'DRAGOMAN_REDIS_URL'"),
         ("env", [{"name": "DRAGOMAN_PIVOT"}], "env.0.name: "),
         ("models.source", "s3", "models.source: "),
@@ -91,6 +95,12 @@ def test_the_defaults_and_everything_at_once_are_valid() -> None:
 def test_a_wrong_value_is_refused_by_its_name(path: str, value: object, words: str) -> None:
     problems = _problems(_with(path, value))
     assert any(words in problem for problem in problems), problems
+
+
+def test_bytes_have_a_unit_or_none() -> None:
+    for name in ("MAX_BODY_BYTES", "MAX_KEYLESS_BODY_BYTES", "MAX_HEADER_BYTES", "SEGMENT_CACHE"):
+        for value in (65536, "65536", "64K", "0.5MiB"):
+            assert _problems(_with(f"settings.DRAGOMAN_{name}", value)) == []
 
 
 @needs_helm

@@ -158,10 +158,10 @@ def test_where_devices_are_not_to_be_used_nobody_counts_them():
 @pytest.mark.parametrize(
     ("replicas", "device", "of", "complaint"),
     [
-        (3, "cpu", machine(2), "replicas is 3; 2 processors may be used here"),
-        (9, "auto", machine(64, usable=8), "replicas is 9; 8 processors may be used here"),
-        (2, "auto", machine(64, gpus=1), "replicas is 2; 1 GPUs may be used here"),
-        (2, "cuda", machine(64), "replicas is 2; 0 GPUs may be used here"),
+        (3, "cpu", machine(2), "DRAGOMAN_REPLICAS is 3; 2 processors may be used here"),
+        (9, "auto", machine(64, usable=8), "DRAGOMAN_REPLICAS is 9; 8 processors may be used here"),
+        (2, "auto", machine(64, gpus=1), "DRAGOMAN_REPLICAS is 2; 1 GPUs may be used here"),
+        (2, "cuda", machine(64), "DRAGOMAN_REPLICAS is 2; 0 GPUs may be used here"),
     ],
 )
 def test_more_replicas_than_there_is_room_for_are_refused(replicas, device, of, complaint):

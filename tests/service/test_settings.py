@@ -69,6 +69,47 @@ def test_an_impossible_value_is_named_with_its_variable(
         load_settings()
 
 
+@pytest.mark.parametrize(
+    ("environment", "complaint"),
+    [
+        (
+            {"MAX_TIMEOUT_SECONDS": "30"},
+            "DRAGOMAN_TIMEOUT_SECONDS is 60; it must be at most DRAGOMAN_MAX_TIMEOUT_SECONDS (30)",
+        ),
+        (
+            {"MAX_TIMEOUT_SECONDS": "0.5", "TIMEOUT_SECONDS": "0.75", "MAX_BEAM_SIZE": "2"},
+            (
+                "DRAGOMAN_BEAM_SIZE is 4; it must be at most DRAGOMAN_MAX_BEAM_SIZE (2);"
+                " DRAGOMAN_TIMEOUT_SECONDS is 0.75; it must be at most"
+                " DRAGOMAN_MAX_TIMEOUT_SECONDS (0.5)"
+            ),
+        ),
+        (
+            {"FRONTS": "2", "MEMORY_BUDGET": "1G"},
+            (
+                "DRAGOMAN_FRONTS is 2 and DRAGOMAN_MEMORY_BUDGET is set; with checkpoints that are"
+                " loaded on demand there can be one front"
+            ),
+        ),
+        (
+            {"SEGMENT_CACHE": "much"},
+            (
+                "DRAGOMAN_SEGMENT_CACHE is 'much': 'much' is no number of bytes such as 8G, 512M or"
+                " 1000000"
+            ),
+        ),
+    ],
+)
+def test_a_complaint_names_variables_and_nothing_of_how_they_are_read(
+    monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], complaint: str
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(f"DRAGOMAN_{name}", value)
+    with pytest.raises(ConfigError) as caught:
+        load_settings()
+    assert str(caught.value) == complaint
+
+
 def test_all_impossible_values_are_reported_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DRAGOMAN_PORT", "x")
     monkeypatch.setenv("DRAGOMAN_DEVICE", "y")
@@ -191,6 +232,19 @@ def test_a_budget_has_a_suffix_or_none(
     assert load_settings().memory_budget is None
     monkeypatch.setenv("DRAGOMAN_MEMORY_BUDGET", value)
     assert load_settings().memory_budget == expected
+
+
+@pytest.mark.parametrize("name", ["max_body_bytes", "max_keyless_body_bytes", "max_header_bytes"])
+def test_bytes_of_a_request_have_a_suffix_or_none(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    for value, expected in (("1M", 2**20), ("64K", 2**16), ("2048", 2048)):
+        monkeypatch.setenv(f"DRAGOMAN_{name.upper()}", value)
+        assert getattr(load_settings(), name) == expected
+    for value in ("1023", "1G", "-1", "much"):
+        monkeypatch.setenv(f"DRAGOMAN_{name.upper()}", value)
+        with pytest.raises(ConfigError, match=f"DRAGOMAN_{name.upper()} is "):
+            load_settings()
 
 
 @pytest.mark.parametrize("value", ["0", "-1", "8 G B", "G", "1e9", "8X", "9" * 19, "99999999T"])

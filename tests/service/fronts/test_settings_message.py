@@ -29,6 +29,8 @@ def test_settings_arrive_as_they_were() -> None:
 
 
 def test_several_fronts_and_checkpoints_on_demand_are_refused_together() -> None:
-    with pytest.raises(ValidationError, match="fronts is 2 and memory_budget is set"):
+    with pytest.raises(
+        ValidationError, match="DRAGOMAN_FRONTS is 2 and DRAGOMAN_MEMORY_BUDGET is set"
+    ):
         Settings(fronts=2, memory_budget=2**30)
     assert Settings(fronts=1, memory_budget=2**30).fronts == 1
