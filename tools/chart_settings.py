@@ -1,8 +1,8 @@
 """values.schema.json of the Helm chart: which settings of the server its values may have.
 
-Owns the definition `settings` of that file, made of `service.settings`: a misspelt variable or an
-impossible number is refused by Helm, by its name, before a pod exists. All else in the file is
-written by hand. A test compares the two.
+Owns the definition `settings` of that file, made of `service.settings` and the one variable that
+a server reads beside them: a misspelt variable or an impossible number is refused by Helm, by its
+name, before a pod exists. All else in the file is written by hand. A test compares the two.
 """
 
 import argparse
@@ -13,6 +13,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from model.native.kernels import VARIABLE
 from service.environment import ENVIRONMENT_PREFIX
 from service.settings import Settings
 
@@ -29,6 +30,18 @@ OWNED_BY_THE_CHART = frozenset(
     }
 )
 """Settings that follow from other values."""
+
+INSTRUCTION_SETS = (
+    "avx2",
+    "avx2-vnni",
+    "avx512",
+    "avx512-vnni",
+    "avx512-amx",
+    "neon",
+    "neon-dotprod",
+    "neon-i8mm",
+)
+"""What `model.native.kernels.VARIABLE` may name, on any machine; what is built is `setup.py`'s."""
 
 _BYTES = r"^[0-9]+(\.[0-9]+)?[KMGT]?(i?B)?$"
 _KEPT = ("type", "enum", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
@@ -48,14 +61,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 def definition() -> dict[str, object]:
     """The schema of the value `settings`."""
     properties = Settings.model_json_schema()["properties"]
+    settings = {
+        f"{ENVIRONMENT_PREFIX}{name.upper()}": _property(name, described)
+        for name, described in properties.items()
+        if name not in OWNED_BY_THE_CHART
+    }
+    settings[VARIABLE] = {"type": "string", "enum": [*INSTRUCTION_SETS]}
     return {
         "type": "object",
         "additionalProperties": False,
-        "properties": {
-            f"{ENVIRONMENT_PREFIX}{name.upper()}": _property(name, described)
-            for name, described in sorted(properties.items())
-            if name not in OWNED_BY_THE_CHART
-        },
+        "properties": {name: settings[name] for name in sorted(settings, key=str.lower)},
     }
 
 

@@ -1,5 +1,6 @@
 """Values of the chart: what is refused, by its name, and that nothing is left unexplained."""
 
+import ast
 import json
 import re
 import tomllib
@@ -19,6 +20,7 @@ from tools.chart_settings import OWNED_BY_THE_CHART, definition
 SCHEMA = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
 VALIDATOR = jsonschema_rs.Draft7Validator(SCHEMA)
 [VALUES] = load(CHART / "values.yaml")
+SETTINGS_PAGE = (ROOT / "docs/settings.md").read_text(encoding="utf-8")
 README = (CHART / "README.md").read_text(encoding="utf-8")
 
 
@@ -63,6 +65,8 @@ def test_the_defaults_and_everything_at_once_are_valid() -> None:
         ("settings.DRAGOMAN_MAX_HEADER_BYTES", 1023, "settings.DRAGOMAN_MAX_HEADER_BYTES: 1023"),
         ("settings.DRAGOMAN_MEMORY_BUDGET", 0, "settings.DRAGOMAN_MEMORY_BUDGET: 0"),
         ("settings.DRAGOMAN_REDIS_URL", "redis://x", "'DRAGOMAN_REDIS_URL'"),
+        ("settings.DRAGOMAN_ISA", "avx3", "settings.DRAGOMAN_ISA: "),
+        ("settings.DRAGOMAN_CACHE", "/tmp", "'DRAGOMAN_CACHE'"),
         ("env", [{"name": "DRAGOMAN_PIVOT"}], "env.0.name: "),
         ("models.source", "s3", "models.source: "),
         ("models.path", "../secrets/", "models.path: "),
@@ -101,6 +105,24 @@ def test_bytes_have_a_unit_or_none() -> None:
     for name in ("MAX_BODY_BYTES", "MAX_KEYLESS_BODY_BYTES", "MAX_HEADER_BYTES", "SEGMENT_CACHE"):
         for value in (65536, "65536", "64K", "0.5MiB"):
             assert _problems(_with(f"settings.DRAGOMAN_{name}", value)) == []
+
+
+def test_every_instruction_set_that_is_built_anywhere_can_be_asked_for() -> None:
+    built: set[str] = set()
+    for node in ast.parse((ROOT / "setup.py").read_text(encoding="utf-8")).body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id="INSTRUCTION_SETS")], value=ast.Dict(values=each)):
+                levels = [one.keys for one in each if isinstance(one, ast.Dict)]
+                names = [ast.literal_eval(name) for keys in levels for name in keys if name]
+                built.update(name.replace("_", "-") for name in names)
+    assert {"avx2", "neon-i8mm"} < built
+    assert built == {
+        name
+        for name in SCHEMA["definitions"]["settings"]["properties"]["DRAGOMAN_ISA"]["enum"]
+        if _problems(_with("settings.DRAGOMAN_ISA", name)) == []
+    }
+    [row] = [line for line in SETTINGS_PAGE.splitlines() if line.startswith("| `DRAGOMAN_ISA`")]
+    assert built == set(re.findall("`((?:avx|neon)[a-z0-9-]*)`", row))
 
 
 @needs_helm

@@ -159,6 +159,17 @@ def test_every_setting_that_the_security_page_names_exists() -> None:
     assert {"api_keys_file", "redis_url", "trusted_proxies", "max_header_bytes"} <= named
 
 
+def test_the_settings_page_has_all_that_a_server_reads_in_its_table() -> None:
+    docs = Path(__file__).parents[2] / "docs"
+    table = (docs / "settings.md").read_text().partition("`dragoman pull`")[0]
+    cells = re.findall(r"^\|.*?\|", table, re.MULTILINE)
+    told = set(re.findall("DRAGOMAN_([A-Z_]+)", "".join(cells)))
+    secured = set(re.findall("DRAGOMAN_([A-Z_]+)", (docs / "security.md").read_text()))
+    settings = {name.upper() for name in Settings.model_fields}
+    assert told - settings == {"ISA", "CACHE"}
+    assert settings <= told | secured
+
+
 def test_a_variable_that_means_nothing_is_refused_beside_what_is_impossible(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
