@@ -4,6 +4,7 @@ Reads the sources, and every rendered overlay where kustomize has been run (`.ci
 """
 
 import os
+import re
 
 import pytest
 import yaml
@@ -366,3 +367,17 @@ def test_the_queue_component_adds_one_metric_that_the_server_has() -> None:
     [rule] = values["rules"]["custom"]
     assert rule["seriesQuery"].startswith(f"{name}{{")
     assert int(patch["value"]["pods"]["target"]["averageValue"]) < Settings().max_pending_segments
+
+
+def test_the_limits_that_the_pages_tell_are_those_of_the_pods() -> None:
+    [overlay] = load(K8S / "overlays/gpu/kustomization.yaml")
+    [generator] = overlay["configMapGenerator"]
+    given = dict(line.split("=") for line in generator["literals"])
+    readme = (K8S / "README.md").read_text(encoding="utf-8")
+    [paragraph] = [each for each in readme.split("\n\n") if each.startswith("GPU overlay: by")]
+    told = {int(number.replace(",", "")) for number in re.findall(r"\d,\d{3}", paragraph)}
+    names = ("MAX_SLOTS", "MAX_REQUESTS", "MAX_PENDING_SEGMENTS")
+    assert told == {int(given[f"DRAGOMAN_{name}"]) for name in names}
+    metrics = (K8S / "components/queue-depth/metrics.yaml").read_text(encoding="utf-8")
+    [most] = re.findall(r"a pod accepts ([\d,]+)", metrics)
+    assert int(most.replace(",", "")) == Settings.model_fields["max_pending_segments"].default
