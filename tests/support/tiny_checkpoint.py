@@ -86,10 +86,21 @@ def tiny_network(vocabulary_size: int = TINY_VOCABULARY_SIZE) -> ModelConfig:
 
 
 def tiny_transformer(network: ModelConfig | None = None, *, seed: int = 5) -> Transformer:
-    """A randomly initialised network in eval mode; the global generator is left as it was."""
+    """A randomly initialised network in eval mode; the global generator is left as it was.
+
+    Deeper layers start as large as the first: such a network says more, and other things of other
+    sources.
+    """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return Transformer(network or tiny_network()).eval()
+        transformer = Transformer(network or tiny_network()).eval()
+    if transformer.config.norm_placement == "post":
+        for stack in (transformer.encoder, transformer.decoder):
+            for depth, layer in enumerate(stack.layers, start=1):
+                for part in layer.modules():
+                    if isinstance(part, torch.nn.Linear):
+                        part.weight.data *= depth**0.5
+    return transformer
 
 
 def write_tiny_checkpoint(
