@@ -38,6 +38,7 @@ def _dispatcher(data: bytes) -> Dispatcher:
         "arrivals": None,
         "metrics": None,
         "lists": None,
+        "room": None,
     }
     return Dispatcher(settings=Settings(max_texts=3), **parts)
 

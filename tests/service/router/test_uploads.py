@@ -165,14 +165,14 @@ def test_a_document_that_is_announced_too_long_is_refused_unread() -> None:
     _run(scenario)
 
 
-def test_one_whole_document_fits_however_small_the_room_is() -> None:
+def test_one_whole_document_fits_into_the_smallest_room() -> None:
     async def scenario(router: Router) -> None:
         upload = _Upload(router, length=2**20)
         await upload.begun()
         upload.leave()
         await upload.answer()
 
-    _run(scenario, documents_total_bytes=1000)
+    _run(scenario, documents_total_bytes=2**20)
 
 
 def test_an_address_sends_so_many_documents_at_once() -> None:
