@@ -47,6 +47,7 @@ AUTHORS = {
     "tatoeba": "the contributors of Tatoeba",
     "scratch": "the Scratch Foundation, the MIT Media Lab and translators",
     "tatoeba-more": "the contributors of Tatoeba",
+    "tatoeba-back": "the contributors of Tatoeba",
     "tensorflow-docs": "The TensorFlow Authors",
     "thunderbird": "Mozilla, the Thunderbird project and its localisers",
     "tidb-docs": "PingCAP and the contributors of its documentation",
