@@ -22,8 +22,14 @@ MAX_IDLE_SECONDS = 10.0
 """Less than a server keeps one that nothing comes on (30)."""
 MAX_AGE_SECONDS = 60.0
 """After this a connection is not taken again, so that servers that were added get their part."""
-_PROBES = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
-"""Seconds of silence, seconds between two probes, and how many without an answer are the end."""
+_PROBES = {
+    "TCP_KEEPIDLE": 30,
+    "TCP_KEEPINTVL": 10,
+    "TCP_KEEPCNT": 3,
+    "TCP_USER_TIMEOUT": 60_000,
+}
+"""Seconds of silence, seconds between two probes, how many without an answer are the end, and the
+milliseconds in which what was sent has to be acknowledged."""
 _MAX_REFUSAL_BYTES = 64 * 1024
 _LEAVES = draining().problem
 

@@ -5,6 +5,7 @@ client that leaves takes its job along. Whoever has the link has the file, as cl
 for it; it cannot be guessed. The way of an upload is `service.api.receiving`.
 """
 
+import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -21,11 +22,15 @@ from service.api.languages import LIBRETRANSLATE_ALIASES, choose_route
 from service.api.libretranslate.request import KEY_NAME
 from service.api.receiving import TRANSLATED_FILE, Receiving, kind_and_name
 from service.documents.jobs import DocumentJob, JobOptions, Owner, no_such_document
+from service.documents.queue import DocumentQueue
 from service.errors import Problem, RequestError, invalid
 from service.front import Front
 from service.http.disconnect import cancelled_on_disconnect
 from service.http.replies import JsonReply, error_responses, path_parameter
 from service.networks import Network
+
+_LOOK_SECONDS = 5.0
+"""Between two looks at the engine while a client waits for its file."""
 
 
 class FileReply(BaseModel):
@@ -89,7 +94,7 @@ def build_files(receiving: Receiving) -> APIRouter:
     """The routes of files."""
     router = APIRouter(tags=["LibreTranslate"])
     contract = LibreTranslateFiles(front=receiving.front)
-    queue = receiving.queue
+    front, queue = receiving.front, receiving.queue
 
     @router.post(
         "/translate_file",
@@ -101,7 +106,7 @@ def build_files(receiving: Receiving) -> APIRouter:
     async def translate_file(request: Request) -> Response:
         job = await receiving.receive(request, contract)
         try:
-            job = await cancelled_on_disconnect(request, queue.ended(job.id))
+            job = await cancelled_on_disconnect(request, ended(front, queue, job.id))
         except BaseException:
             await queue.remove(job)
             raise
@@ -127,6 +132,23 @@ def build_files(receiving: Receiving) -> APIRouter:
         return await receiving.result(job)
 
     return router
+
+
+async def ended(front: Front, queue: DocumentQueue, job_id: str) -> DocumentJob:
+    """A job, once it is done or has failed; nobody waits here for an engine that was given up.
+
+    Raises:
+        RequestError: As `DocumentQueue.ended`; or a 503: only a reload or a restart can help.
+    """
+    waiting = asyncio.ensure_future(queue.ended(job_id))
+    try:
+        while not waiting.done():
+            await asyncio.wait({waiting}, timeout=_LOOK_SECONDS)
+            if not waiting.done():
+                front.check_live()
+        return waiting.result()
+    finally:
+        waiting.cancel()
 
 
 def link_of(request: Request, name: str, trusted: Iterable[Network]) -> str:
