@@ -83,19 +83,19 @@ def check_room(
     kept = sum(job.stored_bytes for job in jobs)
     kept += sum(upload.num_bytes for upload in uploads) + num_bytes
     if own >= limits.max_jobs:
-        raise _full(f"{own} documents are kept for you", value=own, limit=limits.max_jobs)
+        raise slowdown(f"{own} documents are kept for you", value=own, limit=limits.max_jobs)
     total = len(jobs) + len(uploads)
     if total >= limits.max_total_jobs:
-        raise _full(f"{total} documents are kept", value=total, limit=limits.max_total_jobs)
+        raise slowdown(f"{total} documents are kept", value=total, limit=limits.max_total_jobs)
     if kept > limits.max_total_bytes:
-        raise _full(
+        raise slowdown(
             f"{kept} bytes of documents would be kept", value=kept, limit=limits.max_total_bytes
         )
     free_of_others = limits.max_total_bytes - (kept - own_bytes)
     share = share_of(free_of_others)
     if own and own_bytes > share:
         words = f"{own_bytes} bytes of documents would be kept for you"
-        raise _full(words, value=own_bytes, limit=share)
+        raise slowdown(words, value=own_bytes, limit=share)
 
 
 def share_of(free: int) -> int:
@@ -103,10 +103,20 @@ def share_of(free: int) -> int:
     return free - int(free * _LEFT_TO_OTHERS)
 
 
-def _full(words: str, *, value: int, limit: int) -> RequestError:
+def slowdown(
+    words: str, *, value: int, limit: int, seconds: float = _RETRY_SECONDS
+) -> RequestError:
+    """A 429 in LibreTranslate's words: there is no room for a document.
+
+    Args:
+        words: What there would be too much of.
+        value: So much there would be.
+        limit: So much there may be.
+        seconds: After which to ask again.
+    """
     return overloaded(
         f"Slowdown: {words}; the limit is {limit}",
         value=value,
         limit=limit,
-        seconds=_RETRY_SECONDS,
+        seconds=seconds,
     )

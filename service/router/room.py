@@ -10,8 +10,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from service.documents.room import share_of
-from service.errors import RETRY_AFTER_SECONDS, RequestError, overloaded
+from service.documents.room import share_of, slowdown
+from service.errors import RETRY_AFTER_SECONDS
+
+_full = partial(slowdown, seconds=RETRY_AFTER_SECONDS)
 
 
 @dataclass(slots=True, eq=False)
@@ -88,12 +90,3 @@ class UploadRoom:
             raise _full(words, value=own_bytes, limit=share)
         place.num_bytes += more
         self.num_bytes = taken
-
-
-def _full(words: str, *, value: int, limit: int) -> RequestError:
-    return overloaded(
-        f"Slowdown: {words}; the limit is {limit}",
-        value=value,
-        limit=limit,
-        seconds=RETRY_AFTER_SECONDS,
-    )
