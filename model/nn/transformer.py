@@ -219,8 +219,7 @@ class Transformer(nn.Module):
 
     def project(self, hidden: Tensor) -> Tensor:
         """Logits over the target vocabulary: (..., D) → (..., V)."""
-        if self.config.scale_output:
-            hidden = hidden * self.config.d_model**-0.5
+        hidden = self.scale_hidden(hidden)
         if self.output_projection is not None:
             weight: Tensor = self.output_projection.weight
         elif torch.is_grad_enabled():
@@ -228,6 +227,10 @@ class Transformer(nn.Module):
         else:
             weight = self.target_embedding.weight
         return F.linear(hidden, weight, self.output_bias)
+
+    def scale_hidden(self, hidden: Tensor) -> Tensor:
+        """Decoder states as the output projection takes them, (..., D) → (..., D)."""
+        return hidden * self.config.d_model**-0.5 if self.config.scale_output else hidden
 
     def _table_with_fixed_padding(self) -> Tensor:
         """The tied table, (V, D), whose padding row gets no gradient as an output row either."""

@@ -60,17 +60,16 @@ def projected_loss(
         bias: (V,), or None.
         labels: (N,) int64, none of them `IGNORED`.
         smoothing: ε.
-        compute_dtype: Type of the matrix products; sums and exponentials use the hidden
-            state's type.
+        compute_dtype: Type of the matrix products; sums and exponentials use the weight's.
         chunk_size: Tokens worked on at a time.
         fixed_id: Row of `weight` that gets no gradient (padding in a tied table), or None.
     """
     if not torch.is_grad_enabled():
         low = weight.to(compute_dtype), None if bias is None else bias.to(compute_dtype)
-        total = hidden.new_zeros(())
+        total = weight.new_zeros(())
         for begin in range(0, hidden.shape[0], chunk_size):
             chunk, chunk_labels = (t[begin : begin + chunk_size] for t in (hidden, labels))
-            logits = functional.linear(chunk.to(compute_dtype), *low).to(hidden.dtype)
+            logits = functional.linear(chunk.to(compute_dtype), *low).to(weight.dtype)
             total += label_smoothed_loss(logits, chunk_labels, smoothing=smoothing)
         return total
     loss: Tensor = _ProjectedLoss.apply(  # type: ignore[no-untyped-call]  # torch's own
@@ -99,7 +98,7 @@ class _ProjectedLoss(torch.autograd.Function):
         chunk_size: int,
         fixed_id: int | None,
     ) -> Tensor:
-        num_pieces = weight.shape[0]
+        num_pieces, sum_dtype = weight.shape[0], weight.dtype
         uniform, peaked = smoothing / num_pieces, 1.0 - smoothing
         weight_low = weight.to(compute_dtype)
         bias_low = None if bias is None else bias.to(compute_dtype)
@@ -107,11 +106,11 @@ class _ProjectedLoss(torch.autograd.Function):
         grad_hidden = torch.empty_like(hidden)
         grad_weight = torch.zeros_like(weight)
         grad_bias = None if bias is None else torch.zeros_like(bias)
-        total = hidden.new_zeros(())
+        total = weight.new_zeros(())
         for begin in range(0, hidden.shape[0], chunk_size):
             chunk, chunk_labels = (t[begin : begin + chunk_size] for t in (hidden, labels))
             logits = functional.linear(chunk.to(compute_dtype), weight_low, bias_low)
-            logits = logits.to(hidden.dtype)
+            logits = logits.to(sum_dtype)
             label_logits = logits.gather(1, chunk_labels[:, None]).squeeze(1)
             logit_sum, peak = logits.sum(1), logits.amax(1, keepdim=True)
             exponentials = logits.sub_(peak).exp_()
@@ -121,15 +120,16 @@ class _ProjectedLoss(torch.autograd.Function):
             inverse = normaliser.reciprocal()
             low = exponentials.to(compute_dtype)
             grad_hidden[begin : begin + chunk_size] = (
-                (low @ weight_low).to(hidden.dtype) * inverse[:, None]
+                (low @ weight_low).to(sum_dtype) * inverse[:, None]
                 - peaked * weight[chunk_labels]
                 - uniform * weight_sum
             )
             grad_weight += low.t() @ (chunk * inverse[:, None]).to(compute_dtype)
             if grad_bias is not None:
                 grad_bias += low.t() @ inverse.to(compute_dtype)
-        grad_weight.index_add_(0, labels, hidden, alpha=-peaked)
-        grad_weight -= uniform * hidden.sum(0)
+        wide = hidden.to(sum_dtype)
+        grad_weight.index_add_(0, labels, wide, alpha=-peaked)
+        grad_weight -= uniform * wide.sum(0)
         if grad_bias is not None:
             grad_bias -= peaked * torch.bincount(labels, minlength=num_pieces).to(grad_bias.dtype)
             grad_bias -= uniform * hidden.shape[0]

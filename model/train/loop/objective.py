@@ -47,24 +47,25 @@ def plain_stacks(transformer: Transformer) -> Stacks:
     return Stacks(encoder=transformer.encoder, decoder=transformer.decoder)
 
 
-def compiled_stacks(transformer: Transformer, *, backend: str = INDUCTOR) -> Stacks:
-    """The network's stacks under `torch.compile`, for batches of any shape.
+def compiled_stacks(stacks: Stacks, device: torch.device, *, backend: str = INDUCTOR) -> Stacks:
+    """Stacks under `torch.compile`, for batches of any shape.
 
     They share the weights and are compiled when they are first called. Embeddings and loss stay
     as they are, and so does whatever else calls the network.
 
     Args:
-        transformer: The network.
+        stacks: From `plain_stacks`, or a working copy's.
+        device: Theirs.
         backend: Of torch; "eager" traces as the others do, and generates no code.
 
     Raises:
         ConfigError: What torch compiles with is not there.
     """
     if backend == INDUCTOR:
-        check_compiler(next(transformer.parameters()).device)
+        check_compiler(device)
     return Stacks(
-        encoder=torch.compile(transformer.encoder, dynamic=True, backend=backend),
-        decoder=torch.compile(transformer.decoder, dynamic=True, backend=backend),
+        encoder=torch.compile(stacks.encoder, dynamic=True, backend=backend),
+        decoder=torch.compile(stacks.decoder, dynamic=True, backend=backend),
     )
 
 
@@ -138,13 +139,14 @@ def _fused_loss(
     rdrop_alpha: float,
 ) -> Tensor:
     """The loss of decoder states, (B, T, D) or (2B, T, D), without their logits."""
+    hidden = transformer.scale_hidden(hidden)
     weight, bias = _output_weight(transformer), transformer.output_bias
     is_real = labels != IGNORED
     compute_dtype = torch.bfloat16 if torch.is_autocast_enabled("cpu") else weight.dtype
     fixed_id = transformer.config.pad_id if transformer.output_projection is None else None
     if not rdrop_alpha:
         return projected_loss(
-            hidden[is_real].to(weight.dtype),
+            hidden[is_real],
             weight,
             bias,
             labels[is_real],
@@ -153,7 +155,7 @@ def _fused_loss(
             fixed_id=fixed_id,
         )
     return projected_paired_loss(
-        hidden.view(2, -1, *hidden.shape[1:])[:, is_real].to(weight.dtype),
+        hidden.view(2, -1, *hidden.shape[1:])[:, is_real],
         weight,
         bias,
         labels[is_real],

@@ -60,7 +60,7 @@ def projected_paired_loss(
         labels: (N,) int64, none of them `IGNORED`.
         smoothing: ε.
         alpha: α.
-        compute_dtype: Type of the matrix products; everything else has the hidden states' type.
+        compute_dtype: Type of the matrix products; everything else has the weight's.
         chunk_size: Tokens worked on at a time.
         fixed_id: Row of `weight` that gets no gradient (padding in a tied table), or None.
     """
@@ -90,29 +90,38 @@ class _ProjectedPairedLoss(torch.autograd.Function):
         chunk_size: int,
         fixed_id: int | None,
     ) -> Tensor:
+        num_pieces, sum_dtype = weight.shape[0], weight.dtype
+        uniform, peaked = smoothing / num_pieces, 1.0 - smoothing
         weight_low = weight.to(compute_dtype)
         bias_low = None if bias is None else bias.to(compute_dtype)
+        weight_sum = weight.sum(0)
         grad_hidden = torch.empty_like(hidden)
         grad_weight = torch.zeros_like(weight)
         grad_bias = None if bias is None else torch.zeros_like(bias)
-        total = hidden.new_zeros(())
+        total = weight.new_zeros(())
         for begin in range(0, hidden.shape[1], chunk_size):
             chunk = hidden[:, begin : begin + chunk_size]  # (2, n, D)
+            chunk_labels = labels[begin : begin + chunk_size]
             low = chunk.flatten(0, 1).to(compute_dtype)
-            logits = functional.linear(low, weight_low, bias_low).to(hidden.dtype)
-            value, grad_logits = _value_and_gradient(
-                logits.view(*chunk.shape[:2], -1),
-                labels[begin : begin + chunk_size],
-                smoothing=smoothing,
-                alpha=alpha,
-            )
-            total += value
-            flat = grad_logits.flatten(0, 1)
-            flat_low = flat.to(compute_dtype)
-            grad_hidden[:, begin : begin + chunk_size] = (flat_low @ weight_low).view_as(chunk)
-            grad_weight += flat_low.t() @ low
+            logits = functional.linear(low, weight_low, bias_low)
+            logs = logits.log_softmax(-1, dtype=sum_dtype).view(2, -1, num_pieces)
+            crosses = peaked * logs.gather(2, chunk_labels.expand(2, -1)[..., None]).sum()
+            total -= 0.5 * (crosses + uniform * logs.sum())
+            divergence, grad_logits = _divergence_and_gradient(logs, alpha=alpha)
+            total += divergence
+            grad_low = grad_logits.flatten(0, 1).to(compute_dtype)
+            grad_hidden[:, begin : begin + chunk_size] = (grad_low @ weight_low).to(sum_dtype).view(
+                chunk.shape
+            ) - 0.5 * (peaked * weight[chunk_labels] + uniform * weight_sum)
+            grad_weight += grad_low.t() @ low
             if grad_bias is not None:
-                grad_bias += flat.sum(0)
+                grad_bias += grad_logits.sum((0, 1))
+        wide = hidden.to(sum_dtype).sum(0)
+        grad_weight.index_add_(0, labels, wide, alpha=-0.5 * peaked)
+        grad_weight -= 0.5 * uniform * wide.sum(0)
+        if grad_bias is not None:
+            grad_bias -= peaked * torch.bincount(labels, minlength=num_pieces).to(sum_dtype)
+            grad_bias -= uniform * hidden.shape[1]
         if fixed_id is not None:
             grad_weight[fixed_id] = 0.0
         ctx.save_for_backward(grad_hidden, grad_weight, grad_bias)
@@ -125,23 +134,23 @@ class _ProjectedPairedLoss(torch.autograd.Function):
         return (*gradients, None, None, None, None, None, None)
 
 
-def _value_and_gradient(
-    logits: Tensor, labels: Tensor, *, smoothing: float, alpha: float
-) -> tuple[Tensor, Tensor]:
-    """The loss of (2, n, V) logits of real tokens, and its gradient by them."""
-    logs = logits.log_softmax(-1)
-    probabilities = logs.exp()
-    num_pieces = logits.shape[-1]
-    both = labels[None, :, None].expand(2, -1, -1)
-    crosses = (smoothing - 1.0) * logs.gather(2, both).sum() - smoothing / num_pieces * logs.sum()
-    ratios = logs - logs.flip(0)  # r, then −r
-    divergences = (probabilities * ratios).sum(-1, keepdim=True)  # KL(P‖Q), then KL(Q‖P)
-    value = 0.5 * crosses + 0.25 * alpha * divergences.sum()
-    gradient = ratios.sub_(divergences).mul_(probabilities)
-    gradient += probabilities - probabilities.flip(0)
-    gradient *= 0.25 * alpha
-    gradient += 0.5 * (probabilities - smoothing / num_pieces)
-    gradient.scatter_add_(
-        2, both, gradient.new_full((), 0.5 * (smoothing - 1.0)).expand(both.shape)
-    )
-    return value, gradient
+def _divergence_and_gradient(logs: Tensor, *, alpha: float) -> tuple[Tensor, Tensor]:
+    """The divergence's part of the loss, and the gradient by the logits without its labels' part.
+
+    Args:
+        logs: (2, n, V) logarithms of the probabilities of both passes.
+        alpha: α.
+
+    Returns:
+        ¼ α (KL(P‖Q) + KL(Q‖P)), a scalar; and (2, n, V), its gradient and that of half the
+        cross-entropies, but for what is the same for every piece or only of the label.
+    """
+    factor = 0.25 * alpha
+    first, second = logs.exp()
+    ratios = (logs[0] - logs[1]).mul_(factor)  # ¼ α r
+    forth = torch.linalg.vecdot(first, ratios)[:, None]  # ¼ α KL(P‖Q)
+    back = torch.linalg.vecdot(second, ratios)[:, None]  # -¼ α KL(Q‖P)
+    gradient = torch.empty_like(logs)
+    torch.add(ratios, 0.5 + factor - forth, out=gradient[0]).mul_(first).sub_(second, alpha=factor)
+    torch.sub(0.5 + factor + back, ratios, out=gradient[1]).mul_(second).sub_(first, alpha=factor)
+    return (forth - back).sum(), gradient

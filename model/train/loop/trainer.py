@@ -132,10 +132,9 @@ class Trainer:
         self._device = next(transformer.parameters()).device
         self._group = group or Group()
         self._average = average
-        is_copied = run.precision == "bfloat16" and self._device.type == "cuda"
-        self._copy = WorkingCopy(transformer) if is_copied else None
-        self._network = transformer if self._copy is None else self._copy.network
-        self._stacks = (compiled_stacks if run.compile else plain_stacks)(self._network)
+        self._copy = WorkingCopy(transformer) if run.precision == "bfloat16" else None
+        stacks = plain_stacks(transformer) if self._copy is None else self._copy.stacks
+        self._stacks = compiled_stacks(stacks, self._device) if run.compile else stacks
         self.progress = progress or Progress()
         self._following: tuple[list[Batch], BatchPosition, int] | None = None
 
@@ -200,7 +199,7 @@ class Trainer:
             TrainingError: It was so for the last of the updates that may be skipped in a row; on
                 all workers but the first, `FirstWorkerError`. Or there was no memory for it.
         """
-        self._network.train()
+        self._transformer.train()
         update = self.progress.update + 1
         rate = learning_rate(
             self._schedule,
@@ -247,14 +246,13 @@ class Trainer:
         """
         num_target = sum(batch.num_target_tokens for batch in batches)
         config = self._optimiser_config
-        precision = "float32" if self._copy else self._run.precision
         if self._copy is not None:
             self._copy.refresh()
         losses = []
         for batch in self._group.shard(batches):
-            with compute_context(self._device, precision):
+            with compute_context(self._device, self._run.precision):
                 loss = batch_loss(
-                    self._network,
+                    self._transformer,
                     batch.to(self._device),
                     smoothing=config.label_smoothing,
                     rdrop_alpha=config.rdrop_alpha,

@@ -1,35 +1,40 @@
-"""A network's copy in bfloat16 that a GPU computes with, for weights that are kept in float32.
+"""A network's stacks in bfloat16, computed with in training while the weights stay in float32.
 
-Owns the way of weights to the copy and of gradients back (Micikevicius et al. 2018, section 3.1).
+Owns the way of weights to the copies and of gradients back (Micikevicius et al. 2018, section 3.1).
 Under autocast only products are in half precision: what lies between them is read and written in
-float32 and cast again and again, which on a GPU takes longer than the products of a small network.
+float32 and cast again and again, which takes longer than the products of a small network.
 """
 
+from collections.abc import Callable
 from copy import deepcopy
 
 import torch
 from torch import Tensor
 
 from model.nn.transformer import Transformer
+from model.train.loop.objective import Stacks
 
 
 class WorkingCopy:
-    """A copy that losses and gradients are computed with.
+    """Copies of encoder and decoder that losses and gradients are computed with.
 
     The weights themselves, their gradients, the optimiser's moments and all averages stay as they
-    are. Gradients of several batches are added up in the weights' own type.
+    are, and so do embeddings and the output projection, whose rows add up the gradients of many
+    tokens. Gradients of several batches are added up in the weights' own type.
 
     Args:
         transformer: The network whose weights are trained.
 
     Attributes:
-        network: The copy.
+        stacks: The copies, as training calls them: they take embeddings in float32.
     """
 
     def __init__(self, transformer: Transformer) -> None:
-        self.network = deepcopy(transformer).to(torch.bfloat16)
-        self._weights: list[Tensor] = list(transformer.parameters())
-        self._copies: list[Tensor] = list(self.network.parameters())
+        encoder = deepcopy(transformer.encoder).to(torch.bfloat16).train()
+        decoder = deepcopy(transformer.decoder).to(torch.bfloat16).train()
+        self.stacks = Stacks(encoder=_in_bfloat16(encoder), decoder=_in_bfloat16(decoder))
+        self._weights = [*transformer.encoder.parameters(), *transformer.decoder.parameters()]
+        self._copies = [*encoder.parameters(), *decoder.parameters()]
         self._gradients = [torch.empty_like(weight) for weight in self._weights]
 
     @torch.no_grad()
@@ -39,7 +44,7 @@ class WorkingCopy:
 
     @torch.no_grad()
     def hand_over(self) -> None:
-        """Add the copy's gradients to the weights', and forget them there."""
+        """Add the copies' gradients to the weights', and forget them there."""
         found = [copy.grad for copy in self._copies if copy.grad is not None]
         assert len(found) == len(self._copies)  # every weight has a part in the loss
         if self._weights[0].grad is None:
@@ -52,3 +57,13 @@ class WorkingCopy:
                 weight.grad += gradient
         for copy in self._copies:
             copy.grad = None
+
+
+def _in_bfloat16(stack: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The stack without autocast, which would take its norms and softmax back to float32."""
+
+    def call(embeddings: Tensor, *others: Tensor) -> Tensor:
+        with torch.autocast(embeddings.device.type, enabled=False):
+            return stack(embeddings.to(torch.bfloat16), *others)
+
+    return call
