@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from model.train.data.batching import IGNORED
-from model.train.loop.loss import label_smoothed_loss
+from model.train.loop.loss import label_smoothed_loss, subtract_targets
 
 
 def paired_loss(logits: Tensor, labels: Tensor, *, smoothing: float, alpha: float) -> Tensor:
@@ -116,14 +116,14 @@ class _ProjectedPairedLoss(torch.autograd.Function):
             grad_weight += grad_low.t() @ low
             if grad_bias is not None:
                 grad_bias += grad_logits.sum((0, 1))
-        wide = hidden.to(sum_dtype).sum(0)
-        grad_weight.index_add_(0, labels, wide, alpha=-0.5 * peaked)
-        grad_weight -= 0.5 * uniform * wide.sum(0)
-        if grad_bias is not None:
-            grad_bias -= peaked * torch.bincount(labels, minlength=num_pieces).to(sum_dtype)
-            grad_bias -= uniform * hidden.shape[1]
-        if fixed_id is not None:
-            grad_weight[fixed_id] = 0.0
+        subtract_targets(
+            grad_weight,
+            grad_bias,
+            0.5 * hidden.to(sum_dtype).sum(0),
+            labels,
+            smoothing=smoothing,
+            fixed_id=fixed_id,
+        )
         ctx.save_for_backward(grad_hidden, grad_weight, grad_bias)
         return total
 

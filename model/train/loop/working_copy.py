@@ -33,8 +33,11 @@ class WorkingCopy:
         encoder = deepcopy(transformer.encoder).to(torch.bfloat16).train()
         decoder = deepcopy(transformer.decoder).to(torch.bfloat16).train()
         self.stacks = Stacks(encoder=_in_bfloat16(encoder), decoder=_in_bfloat16(decoder))
-        self._weights = [*transformer.encoder.parameters(), *transformer.decoder.parameters()]
-        self._copies = [*encoder.parameters(), *decoder.parameters()]
+        self._weights: list[Tensor] = [
+            *transformer.encoder.parameters(),
+            *transformer.decoder.parameters(),
+        ]
+        self._copies: list[Tensor] = [*encoder.parameters(), *decoder.parameters()]
         self._gradients = [torch.empty_like(weight) for weight in self._weights]
 
     @torch.no_grad()
