@@ -21,8 +21,8 @@ from model.text.constraints.glossary import Glossary
 from service.access.access import Access, Caller, key_required
 from service.documents.jobs import DocumentJob, JobOptions, Owner, no_such_document
 from service.documents.queue import DocumentQueue
-from service.documents.room import Upload
-from service.errors import ClientGoneError, Problem, RequestError, body_timeout, invalid, too_long
+from service.documents.room import Upload, too_large
+from service.errors import ClientGoneError, Problem, RequestError, body_timeout, invalid
 from service.front import Front
 from service.http.body import body_type
 from service.http.uploads import (
@@ -157,7 +157,7 @@ class Receiving:
         if num_bytes is None:
             return limit
         if num_bytes > limit + MAX_FRAME_BYTES:
-            raise _too_large(num_bytes, limit)
+            raise too_large(num_bytes, limit)
         return min(num_bytes, limit)
 
     async def _head_in_time(
@@ -217,7 +217,7 @@ class Receiving:
             async for piece in pieces:
                 await on_disk(body.feed, piece)
                 if body.num_bytes > limit:
-                    raise _too_large(body.num_bytes, limit)
+                    raise too_large(body.num_bytes, limit)
             await on_disk(body.finish)
         finally:
             await on_disk(output.close)
@@ -277,9 +277,3 @@ def _body(request: Request, output: io.BufferedIOBase) -> Body:
     if body_type(request) == FORM_TYPE:
         return FormBody(output, request.headers["content-type"])
     return PlainBody(output, request.query_params.get("name", ""))
-
-
-def _too_large(num_bytes: int, limit: int) -> RequestError:
-    return too_long(
-        f"the document has {num_bytes} bytes; the limit is {limit}", value=num_bytes, limit=limit
-    )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from service.documents.jobs import DocumentJob
 from service.documents.store import JobFiles
-from service.errors import RequestError, overloaded
+from service.errors import RequestError, overloaded, too_long
 
 _RETRY_SECONDS = 60.0
 _LEFT_TO_OTHERS = 0.25
@@ -101,6 +101,13 @@ def check_room(
 def share_of(free: int) -> int:
     """The most that one caller may have of the bytes that the others have not taken."""
     return free - int(free * _LEFT_TO_OTHERS)
+
+
+def too_large(num_bytes: int, limit: int) -> RequestError:
+    """A 413: a document is longer than any may be."""
+    return too_long(
+        f"the document has {num_bytes} bytes; the limit is {limit}", value=num_bytes, limit=limit
+    )
 
 
 def slowdown(

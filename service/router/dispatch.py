@@ -46,7 +46,7 @@ from service.router.metrics import RouterMetrics
 from service.router.passing_on import PassedAnswer, asked_of
 from service.router.pool import Answer
 from service.router.room import UploadRoom
-from service.router.uploads import expected_bytes, new_file, received
+from service.router.uploads import check_announced, new_file, received
 from service.router.watch import Watch
 from service.router.wording import OF_DOCUMENTS, OF_TEXTS, Values, Wording
 from service.settings import Settings
@@ -117,8 +117,8 @@ class Dispatcher:
             raise groups_unavailable(self.directory.groups)
         wording = OF_DOCUMENTS[request.scope["path"]]
         max_bytes = self.settings.documents_max_bytes
-        num_bytes = expected_bytes(request, max_bytes=max_bytes)
-        with self.room.held(self._address(request), num_bytes) as hold, new_file() as file:
+        check_announced(request, max_bytes=max_bytes)
+        with self.room.held(self._address(request)) as hold, new_file() as file:
             body, values = await received(
                 request, file, wording, self.arrivals, hold=hold, max_bytes=max_bytes
             )

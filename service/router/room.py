@@ -1,6 +1,7 @@
 """Room for uploads on their way through the router: how many one address has, how many bytes all.
 
-Owns these limits and their refusals. A router knows no keys, so an upload counts for the address
+Owns these limits and their refusals. What has come of an upload is what it takes: whoever announces
+much and sends slowly shuts nobody out. A router knows no keys, so an upload counts for the address
 that it comes from, and each address leaves a part of the room to the others, as each caller of a
 server does. Pure; where the bytes are is `service.router.uploads`.
 """
@@ -45,12 +46,11 @@ class UploadRoom:
         return f"UploadRoom({self.num_bytes} of {self._max_bytes} bytes)"
 
     @contextmanager
-    def held(self, address: str, num_bytes: int) -> Iterator[Callable[[int], None]]:
-        """Room for one upload until the block is left.
+    def held(self, address: str) -> Iterator[Callable[[int], None]]:
+        """Room for one upload until the block is left: none at first, whatever it announces.
 
         Args:
             address: Whom it counts for.
-            num_bytes: Of it, as announced; 0 where nothing was said.
 
         Yields:
             What holds more: called with all bytes that have come so far, it raises as this does.
@@ -65,7 +65,6 @@ class UploadRoom:
             if len(own) > self._max_per_address:
                 words = f"{len(own)} documents would arrive from you at once"
                 raise _full(words, value=len(own), limit=self._max_per_address)
-            self._hold(place, num_bytes)
             yield partial(self._hold, place)
         finally:
             self.num_bytes -= place.num_bytes
@@ -82,10 +81,9 @@ class UploadRoom:
         if taken > self._max_bytes:
             words = f"{taken} bytes of documents would arrive at once"
             raise _full(words, value=taken, limit=self._max_bytes)
-        own = self._places[place.address]
-        own_bytes = sum(one.num_bytes for one in own) + more
+        own_bytes = sum(one.num_bytes for one in self._places[place.address]) + more
         share = share_of(self._max_bytes - (taken - own_bytes))
-        if len(own) > 1 and own_bytes > share:
+        if own_bytes > max(num_bytes, share):  # one document may have more than a share
             words = f"{own_bytes} bytes of documents would arrive from you at once"
             raise _full(words, value=own_bytes, limit=share)
         place.num_bytes += more

@@ -14,7 +14,8 @@ from typing import IO
 
 from starlette.requests import ClientDisconnect, Request
 
-from service.errors import ClientGoneError, RequestError, body_timeout, invalid, too_long
+from service.documents.room import too_large
+from service.errors import ClientGoneError, body_timeout, invalid
 from service.http.arrivals import Arrivals
 from service.http.body import body_type
 from service.http.uploads import (
@@ -65,8 +66,8 @@ def new_file() -> IO[bytes]:
     return tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES)  # the caller closes it
 
 
-def expected_bytes(request: Request, *, max_bytes: int) -> int:
-    """Bytes that an upload says it has; 0 where it does not say it.
+def check_announced(request: Request, *, max_bytes: int) -> None:
+    """Return unless an upload says that it is too long.
 
     Args:
         request: Whose body has not been read.
@@ -77,8 +78,7 @@ def expected_bytes(request: Request, *, max_bytes: int) -> int:
     """
     num_bytes = announced_bytes(request) or 0
     if num_bytes > max_bytes + MAX_FRAME_BYTES:
-        raise _too_long(num_bytes, max_bytes)
-    return num_bytes
+        raise too_large(num_bytes, max_bytes)
 
 
 async def received(
@@ -115,7 +115,7 @@ async def received(
             async for piece in body_pieces(request):
                 num_bytes += len(piece)
                 if num_bytes > limit:
-                    raise _too_long(num_bytes, max_bytes)
+                    raise too_large(num_bytes, max_bytes)
                 hold(num_bytes)
                 await asyncio.to_thread(_keep, piece, file, form)
     except TimeoutError as error:
@@ -132,9 +132,3 @@ def _keep(piece: bytes, file: IO[bytes], form: FormBody | None) -> None:
     file.write(piece)
     if form is not None:
         form.feed(piece)
-
-
-def _too_long(num_bytes: int, max_bytes: int) -> RequestError:
-    return too_long(
-        f"the document has more than {max_bytes} bytes", value=num_bytes, limit=max_bytes
-    )

@@ -1,11 +1,15 @@
 """How many bytes uploads may take in a router, and how many those of one address."""
 
 import asyncio
+from collections.abc import Callable
+from contextlib import ExitStack
 
 import pytest
 
 from service.errors import RequestError
 from service.router.room import UploadRoom
+
+Hold = Callable[[int], None]
 
 A, B, C = "192.0.2.1", "192.0.2.2", "192.0.2.3"
 
@@ -15,11 +19,18 @@ def room() -> UploadRoom:
     return UploadRoom(max_bytes=100, max_per_address=3)
 
 
+def _held(room: UploadRoom, stack: ExitStack, address: str, num_bytes: int) -> Hold:
+    """An upload of which so many bytes have come."""
+    hold = stack.enter_context(room.held(address))
+    hold(num_bytes)
+    return hold
+
+
 def _refusal(room: UploadRoom, address: str, num_bytes: int) -> tuple[object, object]:
     """The value and the limit of a refusal, which takes nothing."""
     before = room.num_bytes
-    with pytest.raises(RequestError) as caught, room.held(address, num_bytes):
-        pass
+    with pytest.raises(RequestError) as caught, ExitStack() as stack:
+        _held(room, stack, address, num_bytes)
     problem = caught.value.problem
     assert (problem.status, problem.code) == (429, "overloaded")
     assert problem.retry_after_seconds
@@ -30,34 +41,53 @@ def _refusal(room: UploadRoom, address: str, num_bytes: int) -> tuple[object, ob
 
 
 def test_all_uploads_have_so_many_bytes(room: UploadRoom) -> None:
-    with room.held(A, 60), room.held(B, 40):
+    with ExitStack() as stack:
+        _held(room, stack, A, 60)
+        _held(room, stack, B, 40)
         assert _refusal(room, C, 1) == (101, 100)
-    with room.held(A, 100):  # nobody else has any
+    with ExitStack() as stack:
+        _held(room, stack, A, 100)  # nobody else has any
         assert room.num_bytes == 100
     assert room.num_bytes == 0
 
 
 def test_an_address_leaves_a_quarter_of_what_the_others_have_not_taken(room: UploadRoom) -> None:
-    with room.held(A, 40), room.held(A, 35):
+    with ExitStack() as stack:
+        _held(room, stack, A, 40)
+        _held(room, stack, A, 35)
         assert _refusal(room, A, 1) == (76, 75)
-        with room.held(B, 25):
-            pass
-    with room.held(B, 20), room.held(A, 30), room.held(A, 30):
+        _held(room, stack, B, 25)
+    with ExitStack() as stack:
+        _held(room, stack, B, 20)
+        for _ in range(2):
+            _held(room, stack, A, 30)
         assert _refusal(room, A, 1) == (61, 60)
 
 
+def test_an_upload_of_which_nothing_has_come_is_in_nobodys_way(room: UploadRoom) -> None:
+    with ExitStack() as stack:
+        first = _held(room, stack, A, 30)
+        second = _held(room, stack, A, 0)
+        first(90)
+        with pytest.raises(RequestError, match=r"91 bytes .* from you .* limit is 75"):
+            second(1)
+        assert room.num_bytes == 90
+
+
 def test_an_address_has_so_many_uploads_at_once(room: UploadRoom) -> None:
-    with room.held(A, 0), room.held(A, 0):
-        with room.held(A, 0):
+    with room.held(A), room.held(A):
+        with room.held(A):
             assert _refusal(room, A, 0) == (4, 3)
-            with room.held(B, 0):
+            with room.held(B):
                 pass
-        with room.held(A, 0):
+        with room.held(A):
             pass
 
 
-def test_what_was_not_announced_is_held_as_it_comes(room: UploadRoom) -> None:
-    with room.held(A, 0) as hold, room.held(B, 50):
+def test_bytes_are_held_as_they_come(room: UploadRoom) -> None:
+    with ExitStack() as stack:
+        hold = _held(room, stack, A, 0)
+        _held(room, stack, B, 50)
         hold(30)
         hold(20)  # less than there is
         assert room.num_bytes == 80
@@ -70,12 +100,12 @@ def test_what_was_not_announced_is_held_as_it_comes(room: UploadRoom) -> None:
 @pytest.mark.parametrize("error", [RuntimeError, asyncio.CancelledError, KeyboardInterrupt])
 def test_room_is_given_back_whatever_happens(room: UploadRoom, error: type[BaseException]) -> None:
     def arrive() -> None:
-        with room.held(A, 10) as hold:
+        with room.held(A) as hold:
             hold(70)
             raise error
 
     with pytest.raises(error):
         arrive()
     assert room.num_bytes == 0
-    with room.held(A, 100):
-        pass
+    with room.held(A) as hold:
+        hold(100)

@@ -104,43 +104,47 @@ def _run(scenario: Callable[[Router], Awaitable[None]], **settings: Any) -> None
     asyncio.run(run())
 
 
-def test_room_is_taken_before_a_byte_has_come_and_given_back_when_the_client_leaves() -> None:
+def test_a_length_that_is_announced_takes_no_room_from_others() -> None:
     async def scenario(router: Router) -> None:
-        uploads = [_Upload(router, length=3 * 2**19) for _ in range(2)]  # 3 of 4 MiB
-        for upload in uploads:
+        idle = [_Upload(router, address=one, length=2**20) for one in (HERE, THERE) * 3]
+        for upload in idle:
             await upload.begun()
-        assert router._room.num_bytes == 3 * 2**20
-        refused = _Upload(router, length=1)
-        status, told, headers = await refused.answer()
-        assert (status, told["code"]) == (429, "overloaded")
-        assert (told["value"], told["limit"]) == (3 * 2**20 + 1, 3 * 2**20)
-        assert int(headers[b"retry-after"]) >= 1
-        assert not refused.waits.is_set(), "nothing of it was read"
-        other = _Upload(router, address=THERE, length=2**20)
-        await other.begun()
-        full = _Upload(router, address="192.0.2.3", length=1)
-        status, told, _ = await full.answer()
-        assert (status, told["value"], told["limit"]) == (429, TOTAL + 1, TOTAL)
-        for upload in (*uploads, other):
+        assert router._room.num_bytes == 0
+        other = _Upload(router, address="192.0.2.3", length=5)
+        await other.feed(b"Hallo", is_last=True)
+        status, told, _ = await other.answer()
+        assert (status, told["code"]) == (503, "group_unavailable"), "it came as far as the group"
+        for upload in idle:
             upload.leave()
             await upload.answer()
 
     _run(scenario)
 
 
-def test_of_a_body_without_a_length_what_has_come_counts() -> None:
+def test_room_is_taken_by_what_comes_and_given_back_when_the_client_leaves() -> None:
     async def scenario(router: Router) -> None:
-        first = _Upload(router, length=3 * 2**19)
-        second = _Upload(router)
-        for upload in (first, second):
+        uploads = [_Upload(router, length=3 * 2**19), _Upload(router)]  # 3 of 4 MiB
+        for upload in uploads:
+            await upload.feed(bytes(3 * 2**19))
             await upload.begun()
-        for _ in range(4):
-            await second.feed(bytes(2**19))
-        status, told, _ = await second.answer()
-        assert (status, told["value"], told["limit"]) == (429, 7 * 2**19, 3 * 2**20)
-        assert router._room.num_bytes == 3 * 2**19
-        first.leave()
-        await first.answer()
+        assert router._room.num_bytes == 3 * 2**20
+        refused = _Upload(router, length=2**18)
+        await refused.begun()
+        await refused.feed(bytes(2**18), is_last=True)
+        status, told, headers = await refused.answer()
+        assert (status, told["code"]) == (429, "overloaded")
+        assert (told["value"], told["limit"]) == (13 * 2**18, 3 * 2**20)
+        assert int(headers[b"retry-after"]) >= 1
+        other = _Upload(router, address=THERE, length=2**20)
+        await other.feed(bytes(2**20))
+        await other.begun()
+        full = _Upload(router, address="192.0.2.3", length=1)
+        await full.feed(b"a", is_last=True)
+        status, told, _ = await full.answer()
+        assert (status, told["value"], told["limit"]) == (429, TOTAL + 1, TOTAL)
+        for upload in (*uploads, other):
+            upload.leave()
+            await upload.answer()
 
     _run(scenario)
 
@@ -160,6 +164,7 @@ def test_a_document_that_is_announced_too_long_is_refused_unread() -> None:
         upload = _Upload(router, length=2**22)
         status, told, _ = await upload.answer()
         assert (status, told["value"], told["limit"]) == (413, 2**22, 2**20)
+        assert told["error"] == f"the document has {2**22} bytes; the limit is {2**20}"
         assert not upload.waits.is_set()
 
     _run(scenario)
@@ -168,7 +173,9 @@ def test_a_document_that_is_announced_too_long_is_refused_unread() -> None:
 def test_one_whole_document_fits_into_the_smallest_room() -> None:
     async def scenario(router: Router) -> None:
         upload = _Upload(router, length=2**20)
+        await upload.feed(bytes(2**20))
         await upload.begun()
+        assert router._room.num_bytes == 2**20
         upload.leave()
         await upload.answer()
 
