@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from service.errors import Problem, RequestError
+from service.errors import Problem, RequestError, unavailable
 
 JobState = Literal["queued", "translating", "done", "failed"]
 """It waits; it is read, translated or put together; its result is there; there will be none."""
@@ -121,6 +121,11 @@ def no_such_document() -> RequestError:
     return RequestError(
         Problem(status=404, code="unknown_document", message="there is no such document")
     )
+
+
+def not_kept() -> RequestError:
+    """A 503: the disk refuses."""
+    return unavailable("the document cannot be kept", code="no_storage")
 
 
 def not_ready(job: DocumentJob) -> RequestError:

@@ -21,7 +21,14 @@ from itertools import islice
 from typing import TypeVar
 
 from model.errors import ConfigError
-from service.documents.jobs import DocumentJob, JobOptions, Owner, no_such_document, not_ready
+from service.documents.jobs import (
+    DocumentJob,
+    JobOptions,
+    Owner,
+    no_such_document,
+    not_kept,
+    not_ready,
+)
 from service.documents.places import Places
 from service.documents.room import QueueLimits, Upload, check_room
 from service.documents.store import JobFiles, JobStore
@@ -135,7 +142,7 @@ class DocumentQueue:
             return await loop.run_in_executor(self.thread, function, *arguments)
         except _DISK_ERRORS as error:
             _LOGGER.exception("document_not_kept")
-            raise unavailable("the document cannot be kept", code="no_storage") from error
+            raise not_kept() from error
 
     @contextmanager
     def room(self, owner: Owner, num_bytes: int) -> Iterator[Upload]:

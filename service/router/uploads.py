@@ -7,13 +7,16 @@ is `service.http.uploads`.
 
 import asyncio
 import io
+import logging
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import IO
+from typing import IO, ParamSpec
 
 from starlette.requests import ClientDisconnect, Request
 
+from service.documents.jobs import not_kept
 from service.documents.room import too_large
 from service.errors import ClientGoneError, body_timeout, invalid
 from service.http.arrivals import Arrivals
@@ -27,6 +30,10 @@ from service.http.uploads import (
     body_pieces,
 )
 from service.router.wording import Values, Wording
+
+_LOGGER = logging.getLogger("dragoman.router")
+
+P = ParamSpec("P")
 
 UPLOAD_SECONDS = 600.0
 """As a server has it."""
@@ -61,9 +68,15 @@ class _Nowhere(io.BufferedIOBase):
         return len(data)
 
 
-def new_file() -> IO[bytes]:
-    """A file for an upload: in memory while it is small, and gone when it is closed."""
-    return tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES)  # the caller closes it
+@contextmanager
+def new_file() -> Iterator[IO[bytes]]:
+    """A file for an upload: in memory while it is small, and gone when the block is left."""
+    file = tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES)  # noqa: SIM115  # closed below
+    try:
+        yield file
+    finally:
+        with suppress(OSError):  # a full disk refuses the rest once more
+            file.close()
 
 
 def check_announced(request: Request, *, max_bytes: int) -> None:
@@ -117,7 +130,8 @@ async def received(
                 if num_bytes > limit:
                     raise too_large(num_bytes, max_bytes)
                 hold(num_bytes)
-                await asyncio.to_thread(_keep, piece, file, form)
+                await _on_disk(_keep, piece, file, form)
+        await _on_disk(file.flush)
     except TimeoutError as error:
         raise body_timeout(seconds=UPLOAD_SECONDS) from error
     except ClientDisconnect as error:
@@ -126,6 +140,19 @@ async def received(
         form.finish()
     values = dict(request.query_params) | ({} if form is None else form.fields)
     return FileBody(file=file, num_bytes=num_bytes), values
+
+
+async def _on_disk(function: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
+    """Wait for the disk, on a thread.
+
+    Raises:
+        RequestError: A 503: it refuses.
+    """
+    try:
+        await asyncio.to_thread(function, *args, **kwargs)
+    except OSError as error:
+        _LOGGER.exception("document_not_kept")
+        raise not_kept() from error
 
 
 def _keep(piece: bytes, file: IO[bytes], form: FormBody | None) -> None:

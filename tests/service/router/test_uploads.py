@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import tempfile
 from collections.abc import Awaitable, Callable
-from typing import Any
+from pathlib import Path
+from typing import IO, Any
 
 import pytest
 
@@ -16,6 +18,7 @@ from service.settings import Settings
 from support.running_server import free_port
 
 TOTAL = 4 * 2**20
+NOT_KEPT = "the document cannot be kept"
 HERE, THERE = "192.0.2.1", "192.0.2.2"
 
 
@@ -29,8 +32,9 @@ class _Upload:
         address: str = HERE,
         path: str = "/v1/documents",
         length: int | None = None,
+        content_type: bytes = b"text/plain",
     ) -> None:
-        headers = [(b"content-type", b"text/plain")]
+        headers = [(b"content-type", content_type)]
         if length is not None:
             headers.append((b"content-length", str(length).encode()))
         scope: dict[str, Any] = {
@@ -192,6 +196,51 @@ def test_an_address_sends_so_many_documents_at_once() -> None:
         await upload.answer()
 
     _run(scenario, documents_per_caller=1)
+
+
+def _form(data: bytes) -> bytes:
+    head = b'--x\r\ncontent-disposition: form-data; name="file"; filename="a.txt"\r\n\r\n'
+    return head + data + b"\r\n--x--\r\n"
+
+
+@pytest.mark.parametrize("buffer_bytes", [2**13, 2**20], ids=["at a piece", "at the end"])
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("/v1/documents", {"error": NOT_KEPT, "code": "no_storage", "value": None, "limit": None}),
+        (
+            "/translate_file",
+            {"error": NOT_KEPT, "code": "no_storage", "value": None, "limit": None},
+        ),
+        ("/v2/document", {"message": NOT_KEPT}),
+    ],
+)
+def test_a_disk_that_is_full_is_a_503_in_the_words_of_the_contract(
+    path: str,
+    told: dict[str, Any],
+    buffer_bytes: int,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    opened: list[IO[bytes]] = []
+
+    def on_full_disk(*_: object, **__: object) -> IO[bytes]:
+        file = Path("/dev/full").open("r+b", buffering=buffer_bytes)  # noqa: SIM115  # the router's
+        opened.append(file)
+        return file
+
+    async def scenario(router: Router) -> None:
+        upload = _Upload(router, path=path, content_type=b"multipart/form-data; boundary=x")
+        await upload.feed(_form(bytes(2**19)), is_last=True)
+        status, answer, headers = await upload.answer()
+        assert (status, answer) == (503, told)
+        assert int(headers[b"retry-after"]) >= 1
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", on_full_disk)
+    _run(scenario)
+    assert [one.closed for one in opened] == [True]
+    assert [one.message for one in caplog.records].count("document_not_kept") == 1
+    assert "unexpected_error" not in caplog.text
 
 
 @pytest.mark.parametrize("path", ["/v1/documents", "/translate_file", "/v2/document"])
