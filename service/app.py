@@ -28,6 +28,7 @@ from service.access.rates import RateLimiter
 from service.api.admission import Admission
 from service.api.deepl import documents as deepl_documents
 from service.api.deepl import routes as deepl
+from service.api.deepl.reply import error_reply_at
 from service.api.detecting import undetected_source
 from service.api.languages import NO_ALIASES, choose_route
 from service.api.libretranslate import files as libretranslate_files
@@ -163,6 +164,7 @@ def create_app(
         new_request_id=new_request_id,
         is_leaving=lambda: front.arrivals.is_over,
         is_last=lambda method, path: has_fronts and (method, path) in endpoints,
+        reply_at=error_reply_at,
     )
     if spans is not None:
         spans.wrap(app, routes=paths)

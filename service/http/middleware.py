@@ -3,8 +3,8 @@
 Owns the request id, the log line, the request metrics, that every answer has the headers of
 `service.http.headers`, that a HEAD is a GET whose body the server leaves out, and the last resort:
 an unexpected exception is a plain 500, of which a line says why, and what the server's leaving
-cuts off is a 503. A pure ASGI middleware, so that `receive` stays the server's own and a
-disconnect is seen.
+cuts off is a 503. Which shape these have at a path is the application's to say. A pure ASGI
+middleware, so that `receive` stays the server's own and a disconnect is seen.
 """
 
 import asyncio
@@ -67,6 +67,7 @@ class Edge:
         new_request_id: Makes an id for a request that brings none.
         is_leaving: Whether the server leaves: then every answer is its connection's last.
         is_last: Whether the answer to a request, by its method and path, is its connection's last.
+        reply_at: Makes the answer to a path of what went wrong.
     """
 
     def __init__(
@@ -79,8 +80,10 @@ class Edge:
         new_request_id: Callable[[], str],
         is_leaving: Callable[[], bool] = lambda: False,
         is_last: Callable[[str, str], bool] = lambda _method, _path: False,
+        reply_at: Callable[[str, Problem], ASGIApp] = lambda _path, problem: error_reply(problem),
     ) -> None:
         self._app = app
+        self._reply_at = reply_at
         self._is_last = is_last
         self._metrics = metrics
         self._routes = RouteNames(routes)
@@ -119,13 +122,13 @@ class Edge:
                 raise
             problem = cut_off().problem
             context.code = problem.code
-            await error_reply(problem, {"connection": "close"})(scope, receive, answer)
+            await self._reply_at(scope["path"], problem)(scope, receive, answer)
         except Exception as error:
             problem = problem_of(error)
             context.code = problem.code
             log_failure(context, error)
             if not answer.has_started:
-                await error_reply(problem)(scope, receive, answer)
+                await self._reply_at(scope["path"], problem)(scope, receive, answer)
 
     def _request_id(self, scope: Scope) -> str:
         given = header_of(scope, b"x-request-id")

@@ -16,10 +16,10 @@ from starlette.routing import Route, Router
 from starlette.types import ASGIApp
 
 from model.errors import DragomanError
-from service.api.deepl.reply import error_reply as deepl_error
+from service.api.deepl.reply import error_reply_at
 from service.errors import Problem, RequestError, unavailable
 from service.http.middleware import note_problem
-from service.http.replies import JsonReply, error_reply
+from service.http.replies import JsonReply
 from service.router.dispatch import Dispatcher
 from service.router.wording import OF_DOCUMENTS, OF_TEXTS
 from service.telemetry.request_context import context_of
@@ -149,7 +149,5 @@ async def _of_one_group(_request: Request) -> Response:
 
 async def _answer_error(request: Request, error: Exception) -> Response:
     problem = note_problem(context_of(request), error)
-    if request.scope["path"].startswith(("/v2/", "/v3/")):
-        return deepl_error(problem)
     headers = error.headers if isinstance(error, HTTPException) else None
-    return error_reply(problem, headers)
+    return error_reply_at(request.scope["path"], problem, headers)

@@ -19,11 +19,11 @@ from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service.api.deepl.languages import LanguageLists
+from service.api.deepl.reply import error_reply_at
 from service.errors import draining
 from service.http.arrivals import Arrivals
 from service.http.body import BodyReader
 from service.http.middleware import Edge
-from service.http.replies import error_reply
 from service.http.uploads import MAX_FRAME_BYTES
 from service.listening import QuietServer, allow_connections, listen, url_of, uvicorn_config
 from service.models.requests.detection import LanguageDetection
@@ -84,6 +84,7 @@ class Router:
             clock=time.monotonic,
             new_request_id=partial(token_hex, 16),
             is_leaving=lambda: self._arrivals.is_over,
+            reply_at=error_reply_at,
         )
         allowed = allow_connections(_CONNECTIONS_PER_CLIENT * settings.max_connections)
         max_connections = max(1, allowed // _CONNECTIONS_PER_CLIENT)
@@ -158,7 +159,7 @@ class Router:
 
         async def answer(scope: Scope, receive: Receive, send: Send) -> None:
             if self._arrivals.is_over and scope["path"] not in PROBES:
-                refusal = error_reply(draining().problem)
+                refusal = error_reply_at(scope["path"], draining().problem)
                 await refusal(scope, receive, send)
                 return
             self._num_in_work += 1

@@ -16,6 +16,8 @@ from service.http.middleware import Edge
 from service.settings import Settings
 from service.telemetry.metrics import Metrics
 
+CUT_OFF = "the server left before this was finished"
+
 
 @pytest.fixture
 def app(tmp_path: Path) -> FastAPI:
@@ -108,6 +110,30 @@ def test_every_500_has_its_reason_in_the_log_beside_the_request(
     if not fields:
         assert record.exc_info
         assert record.exc_info[1] is error
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("/v2/broken", {"message": CUT_OFF}),
+        ("/broken", {"error": CUT_OFF, "code": "cut_off", "value": None, "limit": None}),
+    ],
+)
+def test_what_the_servers_leaving_cuts_off_is_told_in_the_shape_of_the_contract(
+    tmp_path: Path, path: str, told: dict[str, object]
+) -> None:
+    settings = Settings(checkpoint=tmp_path / "none")
+    front = Front(settings, Metrics(CollectorRegistry()))
+    app = create_app(front=front)
+
+    @app.get(path)
+    async def cut_off() -> None:
+        front.arrivals.end()
+        raise asyncio.CancelledError
+
+    reply = _get(app, path)
+    assert (reply.status_code, reply.json()) == (503, told)
+    assert (reply.headers["retry-after"], reply.headers["connection"]) == ("5", "close")
 
 
 def _send(app: FastAPI, method: str, path: str, **headers: str) -> httpx.Response:

@@ -1,10 +1,11 @@
 """Replies of DeepL's contract: their shapes, how results are put into them, and its errors.
 
-Owns all three. What an error is comes from `service.http.problems`; here it gets DeepL's status and
-body, because its clients know no 401 and read `message`.
+Owns all three, and on which paths errors are DeepL's. What an error is comes from
+`service.http.problems`; here it gets DeepL's status and body, because its clients know no 401 and
+read `message`.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
 from typing import Any
@@ -19,11 +20,13 @@ from service.api.deepl.request import ReplyOptions
 from service.errors import Problem
 from service.http.middleware import note_problem
 from service.http.replies import JsonReply, retry_header
+from service.http.replies import error_reply as own_error_reply
 from service.models.requests.translation import TranslatedText
 from service.telemetry.request_context import context_of
 
 Handler = Callable[[Request], Awaitable[Response]]
 
+_PATHS = ("/v2/", "/v3/")
 NO_CHARACTER_LIMIT = 1_000_000_000_000
 """What DeepL says where there is no limit of characters."""
 
@@ -136,6 +139,21 @@ def error_reply(problem: Problem) -> JsonReply:
         message = f"Tag handling parsing failed, please check input: {problem.message}"
         problem = replace(problem, message=message)
     return JsonReply({"message": problem.message}, problem.status, retry_header(problem))
+
+
+def error_reply_at(
+    path: str, problem: Problem, headers: Mapping[str, str] | None = None
+) -> JsonReply:
+    """A problem in the shape of the API that has a path: DeepL's, or the server's own.
+
+    Args:
+        path: That was asked for.
+        problem: What it is answered with.
+        headers: Further ones, of the server's own shape.
+    """
+    if path.startswith(_PATHS):
+        return error_reply(problem)
+    return own_error_reply(problem, headers)
 
 
 def reply_content(results: Sequence[TranslatedText], options: ReplyOptions) -> dict[str, object]:

@@ -7,8 +7,8 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 
-from service.api.deepl.reply import answered
-from service.errors import invalid
+from service.api.deepl.reply import answered, error_reply_at
+from service.errors import draining, invalid, overloaded
 from service.telemetry.request_context import RequestContext, attach_context
 
 
@@ -28,3 +28,20 @@ def test_an_error_has_its_shape_and_a_trace_id(error: Exception, status: int, me
     reply = asyncio.run(answered(fail)(request))
     assert (reply.status_code, json.loads(bytes(reply.body))) == (status, {"message": message})
     assert reply.headers["x-trace-id"] == "r"
+
+
+@pytest.mark.parametrize("path", ["/v2/translate", "/v2/document", "/v3/glossaries/a", "/v2/none"])
+def test_on_deepls_paths_an_error_has_its_shape_whoever_answers(path: str) -> None:
+    reply = error_reply_at(path, draining().problem)
+    told = {"message": "the server is shutting down"}
+    assert (reply.status_code, json.loads(bytes(reply.body))) == (503, told)
+    assert reply.headers["retry-after"] == "5"
+
+
+@pytest.mark.parametrize("path", ["/translate", "/v1/translate", "/v2", "/", "/v20/translate"])
+def test_on_all_other_paths_it_has_the_servers_own(path: str) -> None:
+    problem = overloaded("too much", value=2, limit=1, seconds=3.0).problem
+    reply = error_reply_at(path, problem, {"allow": "GET"})
+    told = {"error": "too much", "code": "overloaded", "value": 2, "limit": 1}
+    assert (reply.status_code, json.loads(bytes(reply.body))) == (429, told)
+    assert (reply.headers["retry-after"], reply.headers["allow"]) == ("3", "GET")
