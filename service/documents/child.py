@@ -31,7 +31,10 @@ _OOM_SCORE = Path("/proc/self/oom_score_adj")
 
 
 def main(arguments: list[str]) -> int:
-    """Run `open KIND SOURCE TEXTS MAX_CHARACTERS` or `rebuild KIND SOURCE TRANSLATIONS RESULT`."""
+    """Run `open KIND SOURCE TEXTS MAX_CHARACTERS` or `rebuild KIND SOURCE TRANSLATIONS RESULT TAG`.
+
+    An empty tag of the translations' language leaves what a document says of its own.
+    """
     action, kind, source, *paths = arguments
     _bound()
     try:
@@ -39,7 +42,7 @@ def main(arguments: list[str]) -> int:
         if action == "open":
             _write_texts(document, Path(paths[0]), max_characters=int(paths[1]))
         else:
-            _write_result(document, Path(paths[0]), Path(paths[1]))
+            _write_result(document, Path(paths[0]), Path(paths[1]), language=paths[2] or None)
     except (DocumentError, InputError) as error:
         return _refused(str(error))
     except MemoryError:
@@ -82,12 +85,14 @@ def _write_texts(document: Document, path: Path, *, max_characters: int) -> None
     partial.replace(path)  # whole, or not there
 
 
-def _write_result(document: Document, translations: Path, result: Path) -> None:
+def _write_result(
+    document: Document, translations: Path, result: Path, *, language: str | None
+) -> None:
     texts: list[str] = []
     if document.texts:  # otherwise nobody has written any
         with translations.open(encoding="ascii") as lines:
             texts = [json.loads(line) for line in lines]
-    result.write_bytes(document.rebuild(texts))
+    result.write_bytes(document.rebuild(texts, language))
 
 
 def _refused(reason: str) -> int:

@@ -42,9 +42,16 @@ async def open_source(asked: JobOptions, files: JobFiles, *, max_characters: int
     await _run("open", asked.kind, files.source, files.texts, str(max_characters))
 
 
-async def rebuild(asked: JobOptions, files: JobFiles) -> None:
-    """Write the translated document, of all translations; errors as of `open_source`."""
-    await _run("rebuild", asked.kind, files.source, files.translations, files.result)
+async def rebuild(asked: JobOptions, files: JobFiles, *, language: str | None = None) -> None:
+    """Write the translated document, of all translations; errors as of `open_source`.
+
+    Args:
+        asked: What kind it is.
+        files: Of its job.
+        language: Tag of the translations' language; None if they are the texts as they were.
+    """
+    paths = (files.source, files.translations, files.result)
+    await _run("rebuild", asked.kind, *paths, language or "")
 
 
 async def _run(action: str, kind: str, *arguments: os.PathLike[str] | str) -> None:

@@ -97,7 +97,8 @@ async def _translated(opened: OpenJob, translator: TextTranslator, *, max_charac
     )
     chosen = replace(chosen, glossary=await opened.on_disk(files.read_glossary))
     await _translate_texts(opened, translator, texts, chosen)
-    await process.rebuild(asked, files)
+    route = chosen.route
+    await process.rebuild(asked, files, language=route.target if route.hops else None)
     size = await opened.on_disk(lambda: files.result.stat().st_size)
     await opened.end("translated", state="done", result_bytes=size)
 

@@ -246,3 +246,16 @@ def test_archives_are_whole_again(client: httpx.Client) -> None:
     result = client.get(f"/v1/documents/{done['id']}/result").content
     with zipfile.ZipFile(io.BytesIO(result)) as archive:
         assert archive.testzip() is None
+
+
+@pytest.mark.parametrize(("target", "said"), [("zh", "zh-Hans"), ("en", "en-GB")])
+def test_a_page_says_its_new_language_unless_it_stays_as_it_is(
+    client: httpx.Client, target: str, said: str
+) -> None:
+    page = '<html lang="en-GB"><p>{}</p></html>'
+    data = page.format("The cat sees the river.").encode()
+    reply = client.post(f"/v1/documents?target={target}&source=en&name=a.html", content=data)
+    done = ended(client, reply.json()["id"])
+    result = client.get(f"/v1/documents/{done['id']}/result").text
+    assert result.startswith(page.format("").removesuffix("</p></html>").replace("en-GB", said))
+    assert (result.encode() == data) == (target == "en")

@@ -142,15 +142,17 @@ def archived_document(
     if len(texts) > limits.max_texts:
         raise DocumentError(kind, f"has {len(texts)} texts; at most {limits.max_texts} are read")
 
-    def rebuild(translations: Sequence[str]) -> bytes:
+    def rebuild(translations: Sequence[str], language: str | None = None) -> bytes:
         check_number(texts, translations)
+        language = language if texts else None
         replaced: dict[str, bytes] = {}
         done = 0
         for name, template in templates.items():
             own = translations[done : done + len(template.texts)]
             done += len(template.texts)
-            if tuple(own) != template.texts:
-                replaced[name] = encoded[name].encoded(template.rebuilt(own))
+            is_said = language is not None and template.says_language
+            if is_said or tuple(own) != template.texts:
+                replaced[name] = encoded[name].encoded(template.rebuilt(own, language))
         return archive.rebuilt(replaced)
 
     return Document(kind=kind, texts=texts, rebuild=rebuild)

@@ -1,11 +1,13 @@
-"""EPUB: the pages that the package lists, read as HTML is, its table of contents and its title.
+"""EPUB: the pages that the package lists, read as HTML is, contents, title and language.
 
 Owns where these are. Pages are XML, so Expat finds their tags; which of them are inside a sentence
 is what HTML says (`model.documents.markup.html`).
 """
 
 import posixpath
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
 from urllib.parse import unquote
 
 from model.documents.archives.archive import Archive, archived_document
@@ -24,6 +26,7 @@ _CONTAINER = "META-INF/container.xml"
 _ENCRYPTION = "META-INF/encryption.xml"
 _PAGE = "application/xhtml+xml"
 _CONTENTS = "application/x-dtbncx+xml"
+_LANGUAGE = "dc:language"
 _TITLES = frozenset({"dc:title", "dc:description"})
 
 
@@ -45,7 +48,7 @@ def open_epub(data: bytes, options: DocumentOptions, limits: DocumentLimits) -> 
         if kinds.get(name) == _PAGE:
             page = (_page_event(event) for event in events if event.raw)
             return read_page(page, "epub", options, limits, unescape=xml_unescape)
-        found = list(events)
+        found = _with_language(list(events))
         builder = TemplateBuilder(kind="epub", limits=limits)
         read_xml(found, _roles(found), builder, is_prose=False)
         return builder.template()
@@ -80,6 +83,19 @@ def _members(archive: Archive, package: str, limits: DocumentLimits) -> Iterator
         if event.local_name == "item" and media_type in (_PAGE, _CONTENTS):
             href = unquote(event.attributes.get("href", "").partition("#")[0])
             yield posixpath.normpath(posixpath.join(folder, href)), media_type
+
+
+def _with_language(events: Sequence[Event]) -> list[Event]:
+    """The events of a package, in which the language of the book is one if it has only one."""
+    places = [
+        place
+        for place, (before, event) in enumerate(pairwise(events), start=1)
+        if before.kind == "start" and before.name == _LANGUAGE and event.kind == "text"
+    ]
+    found = list(events)
+    if len(places) == 1:
+        found[places[0]] = replace(found[places[0]], is_language=True)
+    return found
 
 
 def _roles(events: list[Event]) -> Iterator[Role]:

@@ -3,9 +3,9 @@
 Owns that choice. Inline tags become inline codes, which the text path places by alignment; what
 ends a sentence stays where it is; what is not for people (code, scripts, styles, comments) or not
 to be translated (`translate="no"`, the class `notranslate`, elements that the caller names) is
-copied. Where tags begin and end is `model.documents.markup.html_events`. White space inside a
-sentence is folded, as it is on a screen, except in `pre`. Inside of what is not to be translated
-nothing is, `translate="yes"` or not.
+copied. The language of the page is where its outermost element says it. Where tags begin and end is
+`model.documents.markup.html_events`. White space inside a sentence is folded, as it is on a screen,
+except in `pre`. Inside of what is not to be translated nothing is, `translate="yes"` or not.
 """
 
 import html
@@ -27,9 +27,17 @@ from model.documents.notation.assembly import Assembler, Token, TokenKind, refer
 from model.documents.notation.document import Document, DocumentOptions, document_of
 from model.documents.notation.encoding import decoded_markup
 from model.documents.notation.limits import DocumentLimits
-from model.documents.notation.template import Escape, Piece, Template, TemplateBuilder
+from model.documents.notation.template import (
+    Escape,
+    LanguagePlace,
+    Piece,
+    Template,
+    TemplateBuilder,
+)
 from model.text.marks.inline_codes import ANY_CODE
 
+_PAGE = "html"
+_LANGUAGE_ATTRIBUTES = frozenset({"lang", "xml:lang"})
 _TAG = re.compile(r"<[^<>]*+>")
 _TAG_NAME = re.compile(r"<[A-Za-z][^\s/>]*")
 _ATTRIBUTE = re.compile(
@@ -184,9 +192,14 @@ class _PageReader:
         )
 
     def _tag(self, event: Event) -> Iterator[Piece]:
-        """A start tag, with places for the values of its attributes that people read."""
+        """A start tag, with places for its language and for what people read in its attributes."""
         raw, done = event.raw, 0
-        for start, end in _readable_values(event):
+        for name, start, end in _changing_values(event):
+            if name in _LANGUAGE_ATTRIBUTES:
+                yield raw[done:start]
+                yield LanguagePlace(original=raw[start:end])
+                done = end
+                continue
             value = html.unescape(raw[start:end])
             if not any(map(str.isalpha, value)) or ANY_CODE.search(value):
                 continue
@@ -201,12 +214,13 @@ def _lowered(names: Iterable[str]) -> frozenset[str]:
     return frozenset(map(str.lower, names))
 
 
-def _readable_values(event: Event) -> list[tuple[int, int]]:
-    """Where in a tag the values are that people read."""
+def _changing_values(event: Event) -> list[tuple[str, int, int]]:
+    """Where in a tag the values are that people read, or that say the language of the page."""
     attributes = dict(reversed(event.attributes))
-    readable = {name for name in attributes if _is_readable(event.name, name, attributes)}
+    changing = {name for name in attributes if _is_readable(event.name, name, attributes)}
+    changing |= _LANGUAGE_ATTRIBUTES & attributes.keys() if event.name == _PAGE else set()
     begin = _TAG_NAME.match(event.raw)
-    if not readable or begin is None:
+    if not changing or begin is None:
         return []
     found = list(_ATTRIBUTE.finditer(event.raw, begin.end()))
     # Where a tag can be read in two ways, it stays as it is.
@@ -214,9 +228,9 @@ def _readable_values(event: Event) -> list[tuple[int, int]]:
     if values != list(event.attributes):
         return []
     return [
-        one.span(one.lastindex)
+        (one[1].lower(), *one.span(one.lastindex))
         for one in found
-        if one[1].lower() in readable and one.lastindex is not None and one.lastindex > 1
+        if one[1].lower() in changing and one.lastindex is not None and one.lastindex > 1
     ]
 
 

@@ -2,17 +2,18 @@
 
 Owns where sources and targets are. Codes of the source are copied to the target, with their ids,
 in their order; of a source that a tool has divided, so are its segments, each of which is a text.
-Units and spans that are not to be translated stay, as do proposals of others.
+Units and spans that are not to be translated stay, as do proposals of others. The language of
+targets is said where it is not.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from model.documents.markup.xml import Role, read_xml
 from model.documents.markup.xml_events import Event, xml_events
 from model.documents.notation.document import Document, DocumentOptions, document_of
 from model.documents.notation.encoding import decoded_markup
 from model.documents.notation.limits import DocumentLimits
-from model.documents.notation.template import TemplateBuilder
+from model.documents.notation.template import LanguagePlace, Piece, TemplateBuilder
 from model.errors import DocumentError
 
 # Their content is code of the document that the file was made of.
@@ -37,11 +38,28 @@ def open_xliff(data: bytes, _options: DocumentOptions, limits: DocumentLimits) -
     builder = TemplateBuilder(kind="xliff", limits=limits)
     done = 0
     for begin, end, keeps_space in _segments(events):
-        builder.pieces.extend(event.raw for event in events[done:begin])
+        builder.pieces.extend(_between(events[done:begin]))
         _segment(builder, events[begin:end], keeps_space=keeps_space)
         done = end
-    builder.pieces.extend(event.raw for event in events[done:])
+    builder.pieces.extend(_between(events[done:]))
     return document_of("xliff", builder.template(), encoded.encoded)
+
+
+def _between(events: Iterable[Event]) -> Iterator[Piece]:
+    """What is not in a segment, with a place for the language of targets that is not said yet."""
+    for event in events:
+        name, needs = event.local_name, ""
+        if event.kind == "start" and name == "xliff" and event.attributes.get("srcLang"):
+            needs = "trgLang"
+        elif event.kind == "start" and name == "file" and event.attributes.get("source-language"):
+            needs = "target-language"
+        if not needs or needs in event.attributes:
+            yield event.raw
+            continue
+        end = len(event.raw.removesuffix(">").removesuffix("/"))
+        yield event.raw[:end].rstrip()
+        yield LanguagePlace(original="", written=f' {needs}="{{}}"'.format)
+        yield event.raw[end:]
 
 
 def _segments(events: Sequence[Event]) -> Iterator[tuple[int, int, bool]]:

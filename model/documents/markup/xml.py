@@ -14,7 +14,12 @@ from model.documents.notation.assembly import Assembler, Token, TokenKind
 from model.documents.notation.document import Document, DocumentOptions, document_of
 from model.documents.notation.encoding import decoded_markup
 from model.documents.notation.limits import DocumentLimits
-from model.documents.notation.template import Piece, Template, TemplateBuilder
+from model.documents.notation.template import (
+    LanguagePlace,
+    Piece,
+    Template,
+    TemplateBuilder,
+)
 
 Role = Literal["border", "prose", "inline", "aside", "word", "lone", "skipped"]
 """What no sentence goes across; the same, with text in it; what is inside a sentence; what stands
@@ -153,6 +158,9 @@ class _Reader:
             self._copy(event, role)
             return
         match event.kind:
+            case "text" if event.is_language:
+                place = LanguagePlace(original=event.raw)
+                self._assembler.add(Token(kind="border", pieces=(place,)))
             case "text" if self._num_prose:
                 token = Token(kind="text", pieces=(event.raw,), text=event.text)
                 self._assembler.add(token, is_folded=self._is_folded)

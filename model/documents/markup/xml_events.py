@@ -38,6 +38,7 @@ class Event:
             Tags without any of their own share them.
         text: The characters that it means, if it is text. A format may say of a tag that it stands
             for a space, and `rest` is then the notation of what it stands for beside that.
+        is_language: It is text that a format knows for the tag of the document's language.
     """
 
     kind: EventKind
@@ -46,6 +47,7 @@ class Event:
     attributes: dict[str, str] = field(default_factory=dict)
     text: str = ""
     rest: str = ""
+    is_language: bool = False
 
     @property
     def local_name(self) -> str:

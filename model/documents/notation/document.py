@@ -6,6 +6,7 @@ Owns the type and the options. How a format is read is its own file's; which fil
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from model.documents.notation.template import Template
 
@@ -28,6 +29,22 @@ class DocumentOptions:
     has_outline: bool = True
 
 
+class Rebuild(Protocol):
+    """What makes the bytes of a translated document."""
+
+    def __call__(self, translations: Sequence[str], language: str | None = None) -> bytes:
+        """The document with translations.
+
+        Args:
+            translations: One for each of its texts.
+            language: Tag of theirs, which it says where it says its own; None changes nothing.
+
+        Raises:
+            InputError: There are more or fewer.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
     """A document that was read.
@@ -37,18 +54,17 @@ class Document:
         texts: What is to be translated, in order. They may have inline codes
             (`model.text.marks.inline_codes`), which the text path carries.
         rebuild: From one translation for each of the texts to the bytes of the translated document.
-            It raises an `InputError` if they are not as many.
     """
 
     kind: str
     texts: tuple[str, ...]
-    rebuild: Callable[[Sequence[str]], bytes]
+    rebuild: Rebuild
 
 
 def document_of(kind: str, template: Template, encode: Callable[[str], bytes]) -> Document:
     """A document that is one template, written as bytes."""
-    return Document(
-        kind=kind,
-        texts=template.texts,
-        rebuild=lambda translations: encode(template.rebuilt(translations)),
-    )
+
+    def rebuild(translations: Sequence[str], language: str | None = None) -> bytes:
+        return encode(template.rebuilt(translations, language if template.texts else None))
+
+    return Document(kind=kind, texts=template.texts, rebuild=rebuild)

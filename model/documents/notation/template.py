@@ -45,7 +45,26 @@ class Slot:
     is_source: bool = True
 
 
-Piece = str | Slot
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LanguagePlace:
+    """The place where a document says its language.
+
+    Attributes:
+        original: What stands there.
+        written: From a tag (BCP 47) to how it is written there.
+    """
+
+    original: str
+    written: Escape = str
+
+    def said(self, language: str | None) -> str:
+        """What stands there of a translation; a region or script of the same language may stay."""
+        if language is None or _primary(self.original) == _primary(language):
+            return self.original
+        return self.written(language)
+
+
+Piece = str | Slot | LanguagePlace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +79,7 @@ class Template:
     pieces: tuple[Piece, ...]
     texts: tuple[str, ...]
 
-    def rebuilt(self, translations: Sequence[str]) -> str:
+    def rebuilt(self, translations: Sequence[str], language: str | None = None) -> str:
         """The notation with translations instead of the texts.
 
         A text that comes back as it was is written as it was, byte for byte. A translation that is
@@ -69,12 +88,18 @@ class Template:
 
         Args:
             translations: One for each of `texts`, in order.
+            language: Tag of theirs, said where the document says its own; None changes nothing.
 
         Raises:
             InputError: There are more or fewer.
         """
         check_number(self.texts, translations)
-        return "".join(self._written(self.pieces, translations))
+        return "".join(self._written(self.pieces, translations, language))
+
+    @property
+    def says_language(self) -> bool:
+        """Whether it says its language anywhere."""
+        return any(isinstance(piece, LanguagePlace) for piece in self.pieces)
 
     @property
     def slots(self) -> dict[int, Slot]:
@@ -99,10 +124,12 @@ class Template:
         own = ANY_CODE.sub(lambda found: found[0] if found[0] in slot.codes else "", stretch)
         return "".join(self._translated(slot, own, translations))
 
-    def _written(self, pieces: Sequence[Piece], translations: Sequence[str]) -> Iterator[str]:
+    def _written(
+        self, pieces: Sequence[Piece], translations: Sequence[str], language: str | None = None
+    ) -> Iterator[str]:
         for piece in pieces:
-            if isinstance(piece, str):
-                yield piece
+            if not isinstance(piece, Slot):
+                yield piece if isinstance(piece, str) else piece.said(language)
                 continue
             source, translation = self.texts[piece.index], translations[piece.index]
             is_blank = not without_codes(translation).strip()
@@ -121,6 +148,11 @@ class Template:
             yield from self._written(slot.codes[found[0]], translations)
             done = found.end()
         yield slot.escape(translation[done:])
+
+
+def _primary(tag: str) -> str:
+    """The language of a tag, without script and region."""
+    return tag.replace("_", "-").partition("-")[0].strip().lower()
 
 
 def check_number(texts: Sequence[str], translations: Sequence[str]) -> None:

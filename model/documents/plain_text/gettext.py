@@ -1,7 +1,8 @@
 """Catalogues of gettext (.po, .pot): messages that have no translation get one; others stay.
 
-Owns the notation of entries; what bytes mean, `gettext_charset` knows. The header, comments,
-contexts, obsolete entries and whatever already has a translation are kept as they are. Of a plural
+Owns the notation of entries; what bytes mean, `gettext_charset` knows. Comments, contexts, obsolete
+entries and whatever already has a translation are kept as they are, and so is the header, which
+names its language if it did not. Of a plural
 the first form is made of the singular, all others of the plural.
 """
 
@@ -12,7 +13,7 @@ from functools import partial
 
 from model.documents.notation.document import Document, DocumentOptions, document_of
 from model.documents.notation.limits import DocumentLimits
-from model.documents.notation.template import Piece, TemplateBuilder
+from model.documents.notation.template import LanguagePlace, Piece, TemplateBuilder
 from model.documents.plain_text.gettext_charset import decoded_catalogue
 from model.errors import DocumentError
 
@@ -26,6 +27,8 @@ _STRING = re.compile(r"\"((?:[^\"\\\n]|\\.)*+)\"")
 _STRINGS = re.compile(r"(?:\s*+\"(?:[^\"\\\n]|\\.)*+\")++\s*+")
 """One after another, as C has them."""
 _TRANSLATION = "msgstr"
+_NO_LANGUAGE = re.compile(r"^\s*+(?:msgstr\s*+)?\"Language:([ \t]*+)\\n", re.MULTILINE)
+_LOCALES = {"zh-Hans": "zh_CN", "zh-Hant": "zh_TW"}
 _MAX_FIELDS = 100
 """Of one entry; no language has so many forms of the plural."""
 _NOTATION = str.maketrans(
@@ -114,6 +117,9 @@ def _written(builder: TemplateBuilder, entry: _Entry) -> Iterator[Piece]:
     single, several = entry.said("msgid"), entry.said("msgid_plural")
     is_wanted = bool(single) and not any(one.text for one in entry.translations)
     is_said = any(map(str.isalpha, f"{single}{several}"))
+    if single == "" and entry.said("msgctxt") is None:
+        yield from _header("".join(line for one in entry.fields for line in one.lines))
+        return
     notation = partial(_notation, line_break=entry.line_break)
     for one in entry.fields:
         if not is_wanted or not one.keyword.startswith(_TRANSLATION):
@@ -129,6 +135,22 @@ def _written(builder: TemplateBuilder, entry: _Entry) -> Iterator[Piece]:
         # Of two forms one that is a number alone: left empty, it would be shown as nothing.
         yield notation(text) if isinstance(place, str) and several and is_said else place
         yield raw[end:]
+
+
+def _header(raw: str) -> Iterator[Piece]:
+    """The header, with a place for its language if it names none."""
+    found = _NO_LANGUAGE.search(raw)
+    if found is None:
+        yield raw
+        return
+    yield raw[: found.start(1)]
+    yield LanguagePlace(original=found[1], written=_locale)
+    yield raw[found.end(1) :]
+
+
+def _locale(tag: str) -> str:
+    """A tag (BCP 47) as gettext names languages, behind a colon."""
+    return f" {_LOCALES.get(tag) or tag.replace('-', '_')}"
 
 
 def _notation(text: str, *, line_break: str) -> str:

@@ -94,13 +94,16 @@ def document_sample(document: Document) -> str:
     return "\n".join(document.texts[:_SAMPLE_TEXTS])
 
 
-def translate_document(document: Document, work: Lines, output: LineOutput | None) -> None:
+def translate_document(
+    document: Document, work: Lines, output: LineOutput | None, *, language: str | None = None
+) -> None:
     """Translate the texts of a document that are not in `output` yet; without one, write it out.
 
     Args:
         document: What is translated.
         work: What translates.
         output: Where texts are kept, each as a line of JSON; `maker` makes the document of them.
+        language: Tag of the translations' language, as of `maker`.
     """
     from tqdm import tqdm
 
@@ -119,16 +122,22 @@ def translate_document(document: Document, work: Lines, output: LineOutput | Non
     if output is not None:
         output.settle(len(rows) - output.num_done)
         return
-    sys.stdout.buffer.write(document.rebuild([found[index] for index in range(len(rows))]))
+    translations = [found[index] for index in range(len(rows))]
+    sys.stdout.buffer.write(document.rebuild(translations, language))
     sys.stdout.flush()
 
 
-def maker(document: Document) -> Make:
-    """What makes the translated document of its texts, once all of them are there."""
+def maker(document: Document, language: str | None = None) -> Make:
+    """What makes the translated document of its texts, once all of them are there.
+
+    Args:
+        document: What is translated.
+        language: Tag of the translations' language; None if they are the texts as they were.
+    """
 
     def make(lines: Path, path: Path) -> None:
         with lines.open(encoding="ascii") as texts, path.open("wb") as file:
-            file.write(document.rebuild([json.loads(text) for text in texts]))
+            file.write(document.rebuild([json.loads(text) for text in texts], language))
             file.flush()
             os.fsync(file.fileno())
 

@@ -140,7 +140,10 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.output is not None:
             facts = _facts(opened, work, document, with_shortlist=arguments.shortlist)
             identity = _identity(inputs, *facts)
-            output = stack.enter_context(_opened(arguments.output, identity, read, document))
+            language = direction.pair.target
+            output = stack.enter_context(
+                _opened(arguments.output, identity, read, document, language)
+            )
         unit = "lines" if document is None else "texts"
         stack.enter_context(
             _reporting_interruption(output, is_kept=identity is not None, unit=unit)
@@ -148,7 +151,7 @@ def run(arguments: argparse.Namespace) -> int:
         if document is None:
             _translate(inputs, work, output)
         else:
-            translate_document(document, work, output)
+            translate_document(document, work, output, language=direction.pair.target)
     work.report()
     return 0
 
@@ -167,10 +170,14 @@ def _facts(
 
 
 def _opened(
-    path: Path, identity: str | None, read: ReadFiles, document: "Document | None"
+    path: Path,
+    identity: str | None,
+    read: ReadFiles,
+    document: "Document | None",
+    language: str | None = None,
 ) -> AbstractContextManager[LineOutput]:
-    """The output of lines, or of the texts of a document, which becomes one."""
-    make = None if document is None else maker(document)
+    """The output of lines, or of the texts of a document, which becomes one in that language."""
+    make = None if document is None else maker(document, language)
     return opened_output(path, identity, read=read, make=make)
 
 

@@ -30,15 +30,18 @@ async def opened(files: JobFiles, kind: str, max_characters: int = 1_000) -> lis
 
 
 def test_a_document_becomes_texts_and_texts_a_document(files: JobFiles) -> None:
-    files.source.write_bytes("<p>Grüße <b>an</b> alle</p>".encode())
+    files.source.write_bytes("<html lang=de><p>Grüße <b>an</b> alle</p>".encode())
 
     async def main() -> None:
         (text,) = await opened(files, "html")
         files.add_translations([text.upper()])
-        await process.rebuild(asked("html"), files)
+        await process.rebuild(asked("html"), files, language=language)
 
-    asyncio.run(main())
-    assert files.result.read_text(encoding="utf-8") == "<p>GRÜSSE <b>AN</b> ALLE</p>"
+    for language in (None, "en"):
+        files.translations.unlink(missing_ok=True)
+        asyncio.run(main())
+        found = files.result.read_text(encoding="utf-8")
+        assert found == f"<html lang={language or 'de'}><p>GRÜSSE <b>AN</b> ALLE</p>"
 
 
 def test_what_is_wrong_with_a_file_is_told_as_the_library_has_it(files: JobFiles) -> None:

@@ -12,7 +12,7 @@ from service.cli.streams.line_output import LineOutput
 from support.made_documents import docx, members_of
 from support.tiny_checkpoint import EN_ZH, write_tiny_checkpoint
 
-PAGE = "<!DOCTYPE html><p>The cat <b>sees</b> the river.</p><code>x</code>\r\n"
+PAGE = "<!DOCTYPE html><html lang=en><p>The cat <b>sees</b> the river.</p><code>x</code>\r\n"
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def test_a_document_keeps_its_notation(
     page.write_bytes(PAGE.encode())
     assert main(["translate", str(page), *flags]) == 0
     found = capfdbinary.readouterr().out.decode()
-    assert found.startswith("<!DOCTYPE html><p>")
+    assert found.startswith("<!DOCTYPE html><html lang=zh-Hans><p>")
     assert found.endswith("</p><code>x</code>\r\n")
     assert (found.count("<b>"), found.count("</b>"), "The cat" in found) == (1, 1, False)
     assert main(["translate", str(page), *flags, "--format", "lines"]) == 0
