@@ -17,7 +17,8 @@ def drop(x: Tensor, probability: float) -> Tensor:
     """Zero elements at random and scale up the others.
 
     On a CPU the probability is rounded to a multiple of 2⁻¹⁶ (and what is kept is scaled by just
-    that); elsewhere, and under `torch.compile`, this is `torch.nn.functional.dropout`.
+    that, in the type of `x`); elsewhere, and under `torch.compile`, this is
+    `torch.nn.functional.dropout`.
 
     Args:
         x: Any shape.

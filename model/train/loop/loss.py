@@ -127,14 +127,14 @@ class _ProjectedLoss(torch.autograd.Function):
             grad_weight += low.t() @ (chunk * inverse[:, None]).to(compute_dtype)
             if grad_bias is not None:
                 grad_bias += low.t() @ inverse.to(compute_dtype)
-        subtract_targets(
-            grad_weight,
-            grad_bias,
-            hidden.to(sum_dtype),
-            labels,
-            smoothing=smoothing,
-            fixed_id=fixed_id,
-        )
+        wide = hidden.to(sum_dtype)
+        grad_weight.index_add_(0, labels, wide, alpha=-peaked)
+        grad_weight -= uniform * wide.sum(0)
+        if grad_bias is not None:
+            grad_bias -= peaked * torch.bincount(labels, minlength=num_pieces).to(grad_bias.dtype)
+            grad_bias -= uniform * hidden.shape[0]
+        if fixed_id is not None:
+            grad_weight[fixed_id] = 0.0
         ctx.save_for_backward(grad_hidden, grad_weight, grad_bias)
         return total
 
@@ -143,36 +143,3 @@ class _ProjectedLoss(torch.autograd.Function):
         (scale,) = grad_outputs
         gradients = (None if found is None else found * scale for found in ctx.saved_tensors)
         return (*gradients, None, None, None, None, None)
-
-
-def subtract_targets(
-    grad_weight: Tensor,
-    grad_bias: Tensor | None,
-    hidden: Tensor,
-    labels: Tensor,
-    *,
-    smoothing: float,
-    fixed_id: int | None,
-) -> None:
-    """Take the smoothed targets' part from gradients of Σ log Σ exp z, in place.
-
-    The gradient of a cross-entropy by logits z is softmax(z) - (1 - ε)·onehot - ε / V; this is
-    what the last two terms come to, so that no (N, V) is written for them.
-
-    Args:
-        grad_weight: (V, D), of the output projection.
-        grad_bias: (V,), or None.
-        hidden: (N, D) decoder states, in the gradients' type; their mean where a token has several.
-        labels: (N,) int64, none of them `IGNORED`.
-        smoothing: ε.
-        fixed_id: Row of `grad_weight` that becomes zero, or None.
-    """
-    num_pieces = grad_weight.shape[0]
-    uniform, peaked = smoothing / num_pieces, 1.0 - smoothing
-    grad_weight.index_add_(0, labels, hidden, alpha=-peaked)
-    grad_weight -= uniform * hidden.sum(0)
-    if grad_bias is not None:
-        grad_bias -= peaked * torch.bincount(labels, minlength=num_pieces).to(grad_bias.dtype)
-        grad_bias -= uniform * hidden.shape[0]
-    if fixed_id is not None:
-        grad_weight[fixed_id] = 0.0

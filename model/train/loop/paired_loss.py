@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from model.train.data.batching import IGNORED
-from model.train.loop.loss import label_smoothed_loss, subtract_targets
+from model.train.loop.loss import label_smoothed_loss
 
 
 def paired_loss(logits: Tensor, labels: Tensor, *, smoothing: float, alpha: float) -> Tensor:
@@ -91,7 +91,7 @@ class _ProjectedPairedLoss(torch.autograd.Function):
         fixed_id: int | None,
     ) -> Tensor:
         num_pieces, sum_dtype = weight.shape[0], weight.dtype
-        uniform, peaked = smoothing / num_pieces, 1.0 - smoothing
+        uniform, peak = smoothing / num_pieces, weight.new_tensor(0.5 * (smoothing - 1.0))
         weight_low = weight.to(compute_dtype)
         bias_low = None if bias is None else bias.to(compute_dtype)
         weight_sum = weight.sum(0)
@@ -101,29 +101,27 @@ class _ProjectedPairedLoss(torch.autograd.Function):
         total = weight.new_zeros(())
         for begin in range(0, hidden.shape[1], chunk_size):
             chunk = hidden[:, begin : begin + chunk_size]  # (2, n, D)
-            chunk_labels = labels[begin : begin + chunk_size]
+            places = labels[begin : begin + chunk_size].expand(2, -1)[..., None]
             low = chunk.flatten(0, 1).to(compute_dtype)
             logits = functional.linear(low, weight_low, bias_low)
             logs = logits.log_softmax(-1, dtype=sum_dtype).view(2, -1, num_pieces)
-            crosses = peaked * logs.gather(2, chunk_labels.expand(2, -1)[..., None]).sum()
-            total -= 0.5 * (crosses + uniform * logs.sum())
+            total += (peak * logs.gather(2, places)).sum() - 0.5 * uniform * logs.sum()
             divergence, grad_logits = _divergence_and_gradient(logs, alpha=alpha)
             total += divergence
+            # Before anything is rounded: of a token that is known the two nearly cancel out.
+            grad_logits.scatter_add_(2, places, peak.expand(places.shape))
             grad_low = grad_logits.flatten(0, 1).to(compute_dtype)
-            grad_hidden[:, begin : begin + chunk_size] = (grad_low @ weight_low).to(sum_dtype).view(
-                chunk.shape
-            ) - 0.5 * (peaked * weight[chunk_labels] + uniform * weight_sum)
+            grad_hidden[:, begin : begin + chunk_size] = (
+                (grad_low @ weight_low).to(sum_dtype) - 0.5 * uniform * weight_sum
+            ).view(chunk.shape)
             grad_weight += grad_low.t() @ low
             if grad_bias is not None:
                 grad_bias += grad_logits.sum((0, 1))
-        subtract_targets(
-            grad_weight,
-            grad_bias,
-            0.5 * hidden.to(sum_dtype).sum(0),
-            labels,
-            smoothing=smoothing,
-            fixed_id=fixed_id,
-        )
+        grad_weight -= 0.5 * uniform * hidden.to(sum_dtype).sum((0, 1))
+        if grad_bias is not None:
+            grad_bias -= uniform * hidden.shape[1]
+        if fixed_id is not None:
+            grad_weight[fixed_id] = 0.0
         ctx.save_for_backward(grad_hidden, grad_weight, grad_bias)
         return total
 
@@ -135,7 +133,7 @@ class _ProjectedPairedLoss(torch.autograd.Function):
 
 
 def _divergence_and_gradient(logs: Tensor, *, alpha: float) -> tuple[Tensor, Tensor]:
-    """The divergence's part of the loss, and the gradient by the logits without its labels' part.
+    """The divergence's part of the loss, and the gradient by the logits without its targets' part.
 
     Args:
         logs: (2, n, V) logarithms of the probabilities of both passes.
@@ -143,13 +141,13 @@ def _divergence_and_gradient(logs: Tensor, *, alpha: float) -> tuple[Tensor, Ten
 
     Returns:
         ¼ α (KL(P‖Q) + KL(Q‖P)), a scalar; and (2, n, V), its gradient and that of half the
-        cross-entropies, but for what is the same for every piece or only of the label.
+        cross-entropies, but for what the smoothed targets take away.
     """
     factor = 0.25 * alpha
     first, second = logs.exp()
     ratios = (logs[0] - logs[1]).mul_(factor)  # ¼ α r
-    forth = torch.linalg.vecdot(first, ratios)[:, None]  # ¼ α KL(P‖Q)
-    back = torch.linalg.vecdot(second, ratios)[:, None]  # -¼ α KL(Q‖P)
+    forth = (first * ratios).sum(-1, keepdim=True)  # ¼ α KL(P‖Q)
+    back = (second * ratios).sum(-1, keepdim=True)  # -¼ α KL(Q‖P)
     gradient = torch.empty_like(logs)
     torch.add(ratios, 0.5 + factor - forth, out=gradient[0]).mul_(first).sub_(second, alpha=factor)
     torch.sub(0.5 + factor + back, ratios, out=gradient[1]).mul_(second).sub_(first, alpha=factor)

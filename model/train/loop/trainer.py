@@ -21,7 +21,7 @@ from model.train.data.batching import Batch, BatchPosition, BatchStream
 from model.train.loop.distributed import Group
 from model.train.loop.memory import naming_batches
 from model.train.loop.objective import batch_loss, compiled_stacks, compute_context, plain_stacks
-from model.train.loop.working_copy import WorkingCopy
+from model.train.loop.working_copy import WorkingCopy, in_bfloat16
 from model.train.saved.averaging import MovingAverage
 from model.train.saved.state import Progress
 from model.train.stopping import ShouldStop, never
@@ -134,7 +134,8 @@ class Trainer:
         self._average = average
         self._copy = WorkingCopy(transformer) if run.precision == "bfloat16" else None
         stacks = plain_stacks(transformer) if self._copy is None else self._copy.stacks
-        self._stacks = compiled_stacks(stacks, self._device) if run.compile else stacks
+        stacks = compiled_stacks(stacks, self._device) if run.compile else stacks
+        self._stacks = stacks if self._copy is None else in_bfloat16(stacks)
         self.progress = progress or Progress()
         self._following: tuple[list[Batch], BatchPosition, int] | None = None
 

@@ -7,12 +7,15 @@ float32 and cast again and again, which takes longer than the products of a smal
 
 from collections.abc import Callable
 from copy import deepcopy
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
-from model.nn.transformer import Transformer
+from model.nn.transformer import Decoder, Encoder, Transformer
 from model.train.loop.objective import Stacks
+
+Stack = TypeVar("Stack", Encoder, Decoder)
 
 
 class WorkingCopy:
@@ -26,13 +29,12 @@ class WorkingCopy:
         transformer: The network whose weights are trained.
 
     Attributes:
-        stacks: The copies, as training calls them: they take embeddings in float32.
+        stacks: The copies; `in_bfloat16` makes of them what training calls.
     """
 
     def __init__(self, transformer: Transformer) -> None:
-        encoder = deepcopy(transformer.encoder).to(torch.bfloat16).train()
-        decoder = deepcopy(transformer.decoder).to(torch.bfloat16).train()
-        self.stacks = Stacks(encoder=_in_bfloat16(encoder), decoder=_in_bfloat16(decoder))
+        encoder, decoder = _lowered(transformer.encoder), _lowered(transformer.decoder)
+        self.stacks = Stacks(encoder=encoder, decoder=decoder)
         self._weights: list[Tensor] = [
             *transformer.encoder.parameters(),
             *transformer.decoder.parameters(),
@@ -48,23 +50,42 @@ class WorkingCopy:
     @torch.no_grad()
     def hand_over(self) -> None:
         """Add the copies' gradients to the weights', and forget them there."""
-        found = [copy.grad for copy in self._copies if copy.grad is not None]
-        assert len(found) == len(self._copies)  # every weight has a part in the loss
-        if self._weights[0].grad is None:
-            torch._foreach_copy_(self._gradients, found)
-            for weight, gradient in zip(self._weights, self._gradients, strict=True):
+        found = [
+            (weight, copy.grad, gradient)
+            for weight, copy, gradient in zip(
+                self._weights, self._copies, self._gradients, strict=True
+            )
+            if copy.grad is not None
+        ]
+        first = [one for one in found if one[0].grad is None]
+        if first:
+            torch._foreach_copy_([one[2] for one in first], [one[1] for one in first])
+        for weight, addend, gradient in found:
+            if weight.grad is None:
                 weight.grad = gradient
-        else:
-            for weight, gradient in zip(self._weights, found, strict=True):
-                assert weight.grad is not None
-                weight.grad += gradient
+            else:
+                weight.grad += addend
         for copy in self._copies:
             copy.grad = None
 
 
-def _in_bfloat16(stack: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """The stack without autocast, which would take its norms and softmax back to float32."""
+def in_bfloat16(stacks: Stacks) -> Stacks:
+    """A working copy's stacks, plain or compiled, as training calls them: with float32 embeddings.
 
+    They run without autocast, which would take their norms back to float32.
+    """
+    return Stacks(encoder=_called_low(stacks.encoder), decoder=_called_low(stacks.decoder))
+
+
+def _lowered(stack: Stack) -> Stack:
+    """A copy in bfloat16, but for biases of positions, of which a row is for many of them."""
+    copy = deepcopy(stack).to(torch.bfloat16).train()
+    if copy.position_bias is not None:
+        copy.position_bias.float()
+    return copy
+
+
+def _called_low(stack: Callable[..., Tensor]) -> Callable[..., Tensor]:
     def call(embeddings: Tensor, *others: Tensor) -> Tensor:
         with torch.autocast(embeddings.device.type, enabled=False):
             return stack(embeddings.to(torch.bfloat16), *others)

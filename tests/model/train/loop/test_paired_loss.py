@@ -125,3 +125,27 @@ def test_bfloat16_products_stay_close_to_float32() -> None:
         for compute_dtype in (torch.float32, torch.bfloat16)
     )
     torch.testing.assert_close(low, exact, rtol=1e-2, atol=0)
+
+
+def test_autocast_around_it_takes_nothing_to_bfloat16_but_products() -> None:
+    torch.manual_seed(7)
+    hidden, weight = torch.randn(2, 40, 32), torch.randn(50, 32) / 6
+    hidden[1] = hidden[0] + 0.02 * torch.randn(40, 32)
+    labels = (hidden[0] @ weight.t()).argmax(1)
+    found = []
+    for is_around in (True, False):
+        leaf = weight.clone().requires_grad_()
+        with torch.autocast("cpu", torch.bfloat16, enabled=is_around):
+            loss = projected_paired_loss(
+                hidden,
+                leaf,
+                torch.zeros(50),
+                labels,
+                smoothing=0.1,
+                alpha=5.0,
+                compute_dtype=torch.bfloat16,
+            )
+        loss.backward()  # type: ignore[no-untyped-call]  # torch's own
+        found.append((loss, leaf.grad))
+    assert torch.equal(found[0][0], found[1][0])
+    torch.testing.assert_close(found[0][1], found[1][1], rtol=0, atol=0)

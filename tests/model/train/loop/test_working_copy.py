@@ -1,5 +1,8 @@
 """Gradients that are computed in bfloat16 for weights in float32."""
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
@@ -7,8 +10,8 @@ from torch import Tensor
 from model.nn.transformer import Transformer
 from model.train.data.batching import Batch
 from model.train.loop.objective import batch_loss, compiled_stacks, compute_context
-from model.train.loop.working_copy import WorkingCopy
-from support.training import cut, gradients, network, reversal_pairs
+from model.train.loop.working_copy import WorkingCopy, in_bfloat16
+from support.training import VOCABULARY, cut, gradients, network, reversal_pairs
 
 DEVICES = pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 
@@ -16,7 +19,7 @@ DEVICES = pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=p
 def low_loss(transformer: Transformer, copy: WorkingCopy, batch: Batch) -> Tensor:
     """The loss as a trainer computes it in bfloat16."""
     with compute_context(batch.labels.device, "bfloat16"):
-        return batch_loss(transformer, batch, smoothing=0.1, stacks=copy.stacks)
+        return batch_loss(transformer, batch, smoothing=0.1, stacks=in_bfloat16(copy.stacks))
 
 
 @DEVICES
@@ -36,6 +39,51 @@ def test_gradients_are_close_to_those_of_the_weights_themselves(device: str) -> 
     whole = torch.cat([gradient.flatten() for gradient in expected.values()])
     gap = torch.cat([(found[name] - expected[name]).flatten() for name in expected])
     assert gap.norm() < 0.05 * whole.norm()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"norm": "rmsnorm", "norm_placement": "pre"},
+        {"position": "relative", "norm_placement": "pre"},
+        {"decoder_cell": "ssru", "embedding_norm": True},
+    ],
+)
+def test_sums_over_thousands_of_tokens_keep_their_parts(changes: dict[str, Any]) -> None:
+    """Every weight's gradient; a sum in bfloat16 stops growing before that."""
+    torch.manual_seed(5)
+    transformer = Transformer(replace(network().config, d_model=32, **changes))
+    copy = WorkingCopy(transformer)
+    ids, targets, labels = (torch.randint(3, VOCABULARY, (160, 32)) for _ in range(3))
+    batch = Batch(
+        source_ids=ids,
+        target_ids=targets,
+        labels=labels,
+        num_source_tokens=ids.numel(),
+        num_target_tokens=labels.numel(),
+    )
+    batch_loss(transformer, batch, smoothing=0.1).backward()  # type: ignore[no-untyped-call]  # torch's own
+    expected = gradients(transformer)
+    transformer.zero_grad(set_to_none=True)
+    low_loss(transformer, copy, batch).backward()  # type: ignore[no-untyped-call]  # torch's own
+    copy.hand_over()
+    for name, gradient in gradients(transformer).items():
+        if not name.endswith("k_proj.bias"):  # which changes no softmax: its gradient is noise
+            gap = (gradient - expected[name]).norm() / expected[name].norm()
+            assert gap < 0.05, name
+
+
+def test_a_weight_that_has_no_part_in_the_loss_gets_no_gradient() -> None:
+    (batch,) = cut(reversal_pairs(32), 32)
+    config = replace(network().config, num_encoder_layers=0, position="relative")
+    transformer = Transformer(config)
+    copy = WorkingCopy(transformer)
+    for _ in range(2):
+        low_loss(transformer, copy, batch).backward()  # type: ignore[no-untyped-call]  # torch's own
+        copy.hand_over()
+    without = {name for name, one in transformer.named_parameters() if one.grad is None}
+    assert without == {"encoder.position_bias.scores.weight"}
 
 
 def test_batches_add_up_and_leave_nothing_behind() -> None:
