@@ -35,8 +35,9 @@ class RunConfig:
             left, are then the processor's, too.
         batch_tokens: Limit of a batch's padded tokens, on either side.
         update_freq: Batches per update; their gradients add up to the large batch's exactly.
-        precision: "bfloat16" runs matrix products in it, on a CPU; on a GPU all but norms, the
-            softmax and the loss (`model.train.loop.working_copy`). Weights are float32 either way.
+        precision: "bfloat16" computes encoder and decoder in it (`model.train.loop.working_copy`)
+            and the products of the output projection. Weights, embeddings, softmax and the loss are
+            float32 either way, and so is what a CPU sums over tokens for norms.
         compile: Run the stacks through `torch.compile` while training; needs triton on CUDA, a
             C++ compiler on a CPU.
         max_skipped_updates: An update whose loss or gradient is not finite is skipped; the run
