@@ -1,8 +1,9 @@
 """Receiving of documents: the one path of an upload to a job, and of a job to its caller.
 
-Owns the steps and their order: admit the caller, look for room, write the file while it arrives,
-let the contract parse what came beside it, submit. A caller whose key comes in the form is known
-before more than a keyless body may have is read. Jobs are `service.documents.queue`.
+Owns the steps and their order: admit the caller, see whether one more may come, write the file
+while it arrives and there is room, let the contract parse what came beside it, submit. A caller
+whose key comes in the form is known before more than a keyless body may have is read. Jobs are
+`service.documents.queue`.
 """
 
 import asyncio
@@ -21,18 +22,18 @@ from model.text.constraints.glossary import Glossary
 from service.access.access import Access, Caller, key_required
 from service.documents.jobs import DocumentJob, JobOptions, Owner, no_such_document
 from service.documents.queue import DocumentQueue
-from service.documents.room import Upload, too_large
+from service.documents.room import Upload
 from service.errors import ClientGoneError, Problem, RequestError, body_timeout, invalid
 from service.front import Front
 from service.http.body import body_type
 from service.http.uploads import (
     FORM_TYPE,
-    MAX_FRAME_BYTES,
     Body,
     FormBody,
     PlainBody,
-    announced_bytes,
     body_pieces,
+    check_announced,
+    too_large,
 )
 
 _UPLOAD_SECONDS = 600.0
@@ -98,7 +99,7 @@ class Receiving:
         if caller is None and contract.key_name is None:
             caller = await self.access.admit_with(request, None)
         self.front.check_ready()
-        announced = self._announced(request)
+        check_announced(request, max_bytes=self.queue.limits.max_bytes)
         try:
             async with self.front.arrivals.within(_UPLOAD_SECONDS):
                 pieces = body_pieces(request)
@@ -107,7 +108,7 @@ class Receiving:
                     head, key = await self._head_in_time(request, pieces, contract.key_name or "")
                     caller = await self.access.admit_with(request, key)
                 owner = owner_of(caller)
-                with self.queue.room(owner, announced) as upload:
+                with self.queue.room(owner) as upload:
                     body = await self._written(request, contract, upload, head, pieces)
                     values = dict(request.query_params) | body.fields
                     asked = contract.parse(values, body.file_name)
@@ -149,16 +150,6 @@ class Receiving:
             media_type=media_type(job.asked.kind),
             filename=translated_name(job.asked),
         )
-
-    def _announced(self, request: Request) -> int:
-        """The most bytes that the file can have."""
-        limit = self.queue.limits.max_bytes
-        num_bytes = announced_bytes(request)
-        if num_bytes is None:
-            return limit
-        if num_bytes > limit + MAX_FRAME_BYTES:
-            raise too_large(num_bytes, limit)
-        return min(num_bytes, limit)
 
     async def _head_in_time(
         self, request: Request, pieces: AsyncIterator[bytes], key_name: str
@@ -211,10 +202,10 @@ class Receiving:
         await on_disk(lambda: upload.files.folder.mkdir(mode=0o700))
         output = await on_disk(lambda: upload.files.source.open("wb"))
         try:
-            body = _body(request, output)
-            if head:
-                await on_disk(body.feed, head)
-            async for piece in pieces:
+            body, num_come = _body(request, output), 0
+            async for piece in _joined(head, pieces):
+                num_come += len(piece)
+                self.queue.hold(upload, min(num_come, limit))
                 await on_disk(body.feed, piece)
                 if body.num_bytes > limit:
                     raise too_large(body.num_bytes, limit)
@@ -264,6 +255,14 @@ def translated_name(asked: JobOptions) -> str:
     """The name of a translated file: report.docx → report.de.docx."""
     stem, _, ending = asked.name.rpartition(".")
     return f"{stem or 'document'}.{asked.target}.{ending}"
+
+
+async def _joined(head: bytes, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """A body whose head has been read, from the beginning."""
+    if head:
+        yield head
+    async for piece in pieces:
+        yield piece
 
 
 def _stat(path: Path) -> os.stat_result | None:

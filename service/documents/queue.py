@@ -30,7 +30,7 @@ from service.documents.jobs import (
     not_ready,
 )
 from service.documents.places import Places
-from service.documents.room import QueueLimits, Upload, check_room
+from service.documents.room import QueueLimits, Upload, check_bytes, check_number
 from service.documents.store import JobFiles, JobStore
 from service.documents.work import TextTranslator, work_on
 from service.errors import RequestError, cut_off, draining, unavailable
@@ -145,34 +145,22 @@ class DocumentQueue:
             raise not_kept() from error
 
     @contextmanager
-    def room(self, owner: Owner, num_bytes: int) -> Iterator[Upload]:
-        """Room for a file that begins to arrive.
+    def room(self, owner: Owner) -> Iterator[Upload]:
+        """Room for a file that begins to arrive: no bytes at first, whatever it announces.
 
         It goes when the block is left, unless the file was submitted.
 
         Args:
             owner: Whose it is.
-            num_bytes: The most that it can have.
 
         Raises:
-            RequestError: A 429: the caller has too many jobs, or there is no room; a 503.
+            RequestError: A 429: the caller has too many jobs, or all have; a 503.
         """
         if self._is_leaving:
             raise draining()
-        check_room(
-            self.limits,
-            self._jobs.values(),
-            self._uploads.values(),
-            identity=owner.identity,
-            num_bytes=num_bytes,
-        )
+        check_number(self.limits, self._jobs.values(), self._uploads.values(), owner.identity)
         store, job_id = self._store, self._new_id()
-        upload = Upload(
-            job_id=job_id,
-            files=store.files(job_id),
-            identity=owner.identity,
-            num_bytes=num_bytes,
-        )
+        upload = Upload(job_id=job_id, files=store.files(job_id), identity=owner.identity)
         self._uploads[job_id] = upload
         try:
             yield upload
@@ -183,6 +171,17 @@ class DocumentQueue:
                     RuntimeError
                 ):  # the thread has left: the next start tidies
                     self.thread.submit(store.remove, job_id)
+
+    def hold(self, upload: Upload, num_bytes: int) -> None:
+        """Have a file that arrives hold room for so many bytes, if it holds fewer.
+
+        Raises:
+            RequestError: A 429: there is no room.
+        """
+        if num_bytes > upload.num_bytes:
+            jobs, uploads = self._jobs.values(), self._uploads.values()
+            check_bytes(self.limits, jobs, uploads, upload, num_bytes)
+            upload.num_bytes = num_bytes
 
     async def submit(
         self, upload: Upload, asked: JobOptions, owner: Owner, *, num_bytes: int

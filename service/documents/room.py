@@ -1,8 +1,8 @@
 """Room for documents: how many jobs a caller may have, and how many bytes all of them.
 
-Owns these limits and their refusals. Of the bytes that others have not taken, each caller leaves a
-part, so that whoever sends much, or slowly, shuts nobody out. Pure; what there is at a moment is
-`service.documents.queue`.
+Owns these limits and their refusals. What has come of a file is what it takes, and of the bytes
+that others have not taken each caller leaves a part: whoever announces much, sends much, or slowly,
+shuts nobody out. Pure; what there is at a moment is `service.documents.queue`.
 """
 
 from collections.abc import Collection
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from service.documents.jobs import DocumentJob
 from service.documents.store import JobFiles
-from service.errors import RequestError, overloaded, too_long
+from service.errors import RequestError, overloaded
 
 _RETRY_SECONDS = 60.0
 _LEFT_TO_OTHERS = 0.25
@@ -40,7 +40,7 @@ class QueueLimits:
     max_total_jobs: int = 10_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class Upload:
     """A file that arrives: its place, and where it is written.
 
@@ -48,52 +48,71 @@ class Upload:
         job_id: Of the job that it will be.
         files: Of that job; the source may be written.
         identity: The caller that it counts for.
-        num_bytes: Room that is held for it.
+        num_bytes: Room that it holds, which grows with what comes.
     """
 
     job_id: str
     files: JobFiles
     identity: str
-    num_bytes: int
+    num_bytes: int = 0
 
 
-def check_room(
+def check_number(
     limits: QueueLimits,
     jobs: Collection[DocumentJob],
     uploads: Collection[Upload],
-    *,
     identity: str,
-    num_bytes: int,
 ) -> None:
-    """Return if one more file may come.
+    """Return if one more file may come, whatever it has.
 
     Args:
         limits: On all of it.
         jobs: Those that there are.
         uploads: Files that arrive already.
         identity: The caller that it would count for.
-        num_bytes: The most that it can have.
 
     Raises:
-        RequestError: A 429: there is no room.
+        RequestError: A 429: there are too many.
     """
-    sizes = [job.stored_bytes for job in jobs if job.owner.identity == identity]
-    sizes += [upload.num_bytes for upload in uploads if upload.identity == identity]
-    own, own_bytes = len(sizes), sum(sizes) + num_bytes
-    kept = sum(job.stored_bytes for job in jobs)
-    kept += sum(upload.num_bytes for upload in uploads) + num_bytes
+    own = sum(job.owner.identity == identity for job in jobs)
+    own += sum(upload.identity == identity for upload in uploads)
     if own >= limits.max_jobs:
         raise slowdown(f"{own} documents are kept for you", value=own, limit=limits.max_jobs)
     total = len(jobs) + len(uploads)
     if total >= limits.max_total_jobs:
         raise slowdown(f"{total} documents are kept", value=total, limit=limits.max_total_jobs)
+
+
+def check_bytes(
+    limits: QueueLimits,
+    jobs: Collection[DocumentJob],
+    uploads: Collection[Upload],
+    upload: Upload,
+    num_bytes: int,
+) -> None:
+    """Return if a file that arrives may have so many bytes.
+
+    Args:
+        limits: On all of it.
+        jobs: Those that there are.
+        uploads: Files that arrive, this one included.
+        upload: This one.
+        num_bytes: That it would have instead of those that it has.
+
+    Raises:
+        RequestError: A 429: there is no room.
+    """
+    more = num_bytes - upload.num_bytes
+    sizes = [(job.owner.identity, job.stored_bytes) for job in jobs]
+    sizes += [(one.identity, one.num_bytes) for one in uploads]
+    kept = sum(size for _, size in sizes) + more
     if kept > limits.max_total_bytes:
         raise slowdown(
             f"{kept} bytes of documents would be kept", value=kept, limit=limits.max_total_bytes
         )
-    free_of_others = limits.max_total_bytes - (kept - own_bytes)
-    share = share_of(free_of_others)
-    if own and own_bytes > share:
+    own_bytes = sum(size for identity, size in sizes if identity == upload.identity) + more
+    share = share_of(limits.max_total_bytes - (kept - own_bytes))
+    if own_bytes > max(num_bytes, share):  # one file may have more than a share
         words = f"{own_bytes} bytes of documents would be kept for you"
         raise slowdown(words, value=own_bytes, limit=share)
 
@@ -101,13 +120,6 @@ def check_room(
 def share_of(free: int) -> int:
     """The most that one caller may have of the bytes that the others have not taken."""
     return free - int(free * _LEFT_TO_OTHERS)
-
-
-def too_large(num_bytes: int, limit: int) -> RequestError:
-    """A 413: a document is longer than any may be."""
-    return too_long(
-        f"the document has {num_bytes} bytes; the limit is {limit}", value=num_bytes, limit=limit
-    )
 
 
 def slowdown(

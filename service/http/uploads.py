@@ -1,8 +1,9 @@
 """Files that are uploaded: a body that goes to the disk as it arrives, alone or as part of a form.
 
 Owns the way from the bytes of `multipart/form-data` to one file and some short fields, piece by
-piece, so that neither is ever in memory as a whole. Limits of size and time are its reader's; what
-fields mean is the contracts'. A form without files is `service.http.forms`.
+piece, so that neither is ever in memory as a whole, and the refusal of a file that is too large.
+The limits themselves are its reader's; what fields mean is the contracts'. A form without files is
+`service.http.forms`.
 """
 
 from collections.abc import AsyncIterator
@@ -199,12 +200,29 @@ def _no_form() -> RequestError:
     return invalid("the form is not valid multipart/form-data")
 
 
-def announced_bytes(request: Request) -> int | None:
-    """Length that a request says its body has; None where it does not say it."""
+def check_announced(request: Request, *, max_bytes: int) -> None:
+    """Return unless an upload says that it is too long.
+
+    Args:
+        request: Whose body has not been read.
+        max_bytes: Largest document.
+
+    Raises:
+        RequestError: A 413: it is too long.
+    """
     announced = request.headers.get("content-length", "")
     if not (announced.isascii() and announced.isdecimal()):
-        return None
-    return int(announced.lstrip("0")[:_MAX_DIGITS] or "0")
+        return
+    num_bytes = int(announced.lstrip("0")[:_MAX_DIGITS] or "0")
+    if num_bytes > max_bytes + MAX_FRAME_BYTES:
+        raise too_large(num_bytes, max_bytes)
+
+
+def too_large(num_bytes: int, limit: int) -> RequestError:
+    """A 413: a document is longer than any may be."""
+    return too_long(
+        f"the document has {num_bytes} bytes; the limit is {limit}", value=num_bytes, limit=limit
+    )
 
 
 async def body_pieces(request: Request) -> AsyncIterator[bytes]:

@@ -30,7 +30,7 @@ from service.http.body import BodyReader, body_type, decode_object
 from service.http.disconnect import cancelled_on_disconnect
 from service.http.forms import decode_form
 from service.http.replies import JsonReply
-from service.http.uploads import FORM_TYPE
+from service.http.uploads import FORM_TYPE, check_announced
 from service.models.requests.detection import LanguageDetection
 from service.router.choice import (
     choose,
@@ -46,7 +46,7 @@ from service.router.metrics import RouterMetrics
 from service.router.passing_on import PassedAnswer, asked_of
 from service.router.pool import Answer
 from service.router.room import UploadRoom
-from service.router.uploads import check_announced, new_file, received
+from service.router.uploads import new_file, received
 from service.router.watch import Watch
 from service.router.wording import OF_DOCUMENTS, OF_TEXTS, Values, Wording
 from service.settings import Settings

@@ -17,7 +17,6 @@ from typing import IO, ParamSpec
 from starlette.requests import ClientDisconnect, Request
 
 from service.documents.jobs import not_kept
-from service.documents.room import too_large
 from service.errors import ClientGoneError, body_timeout, invalid
 from service.http.arrivals import Arrivals
 from service.http.body import body_type
@@ -26,8 +25,8 @@ from service.http.uploads import (
     MAX_FRAME_BYTES,
     PIECE_BYTES,
     FormBody,
-    announced_bytes,
     body_pieces,
+    too_large,
 )
 from service.router.wording import Values, Wording
 
@@ -77,21 +76,6 @@ def new_file() -> Iterator[IO[bytes]]:
     finally:
         with suppress(OSError):  # a full disk refuses the rest once more
             file.close()
-
-
-def check_announced(request: Request, *, max_bytes: int) -> None:
-    """Return unless an upload says that it is too long.
-
-    Args:
-        request: Whose body has not been read.
-        max_bytes: Largest document.
-
-    Raises:
-        RequestError: A 413: it is too long.
-    """
-    num_bytes = announced_bytes(request) or 0
-    if num_bytes > max_bytes + MAX_FRAME_BYTES:
-        raise too_large(num_bytes, max_bytes)
 
 
 async def received(

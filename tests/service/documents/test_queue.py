@@ -64,7 +64,8 @@ async def sent(
     queue: DocumentQueue, data: bytes = b"one\n", *, owner: Owner = OWNER, asked: JobOptions = ASKED
 ) -> DocumentJob:
     """The job of a file that has arrived."""
-    with queue.room(owner, len(data)) as upload:
+    with queue.room(owner) as upload:
+        queue.hold(upload, len(data))
         upload.files.folder.mkdir()
         upload.files.source.write_bytes(data)
         return await queue.submit(upload, asked, owner, num_bytes=len(data))
@@ -237,13 +238,29 @@ def test_room_is_held_while_a_file_arrives_and_given_back(parts: Parts) -> None:
     async def scenario() -> None:
         parts.translator.gate.clear()
         async with parts.queue(max_jobs=2) as queue:
-            with queue.room(OWNER, 10) as upload, queue.room(OWNER, 10):
+            with queue.room(OWNER) as upload, queue.room(OWNER):
                 upload.files.folder.mkdir()
                 with pytest.raises(RequestError, match="2 documents are kept for you"):
-                    queue.room(OWNER, 10).__enter__()
+                    queue.room(OWNER).__enter__()
             await sent(queue)
             await queue.on_disk(lambda: None)
             assert not upload.files.folder.exists()
+
+    run(scenario)
+
+
+def test_an_upload_holds_what_has_come_of_it_and_gives_it_back(parts: Parts) -> None:
+    async def scenario() -> None:
+        async with parts.queue(max_total_bytes=10_000) as queue:
+            with queue.room(OWNER) as first, queue.room(KEY) as second:
+                queue.hold(first, 6_000)
+                queue.hold(first, 5_000)  # less than it holds
+                with pytest.raises(RequestError, match="10001 bytes of documents would be kept;"):
+                    queue.hold(second, 4_001)
+                queue.hold(second, 4_000)
+                assert (first.num_bytes, second.num_bytes) == (6_000, 4_000)
+            with queue.room(KEY) as upload:
+                queue.hold(upload, 10_000)
 
     run(scenario)
 

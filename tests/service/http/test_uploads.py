@@ -2,9 +2,16 @@ import io
 from collections.abc import Sequence
 
 import pytest
+from starlette.requests import Request
 
 from service.errors import RequestError
-from service.http.uploads import MAX_FIELD_BYTES, MAX_FRAME_BYTES, FormBody, PlainBody
+from service.http.uploads import (
+    MAX_FIELD_BYTES,
+    MAX_FRAME_BYTES,
+    FormBody,
+    PlainBody,
+    check_announced,
+)
 
 TYPE = "multipart/form-data; boundary=xyz"
 
@@ -88,3 +95,19 @@ def test_a_plain_body_is_the_file() -> None:
     body.feed(b"\n")
     body.finish()
     assert (body.file_name, body.num_bytes, output.getvalue()) == ("a.md", 4, b"# a\n")
+
+
+@pytest.mark.parametrize("announced", ["", "x", "0", f"{100 + MAX_FRAME_BYTES}"])
+def test_a_length_that_one_document_and_its_form_may_have_is_let_pass(announced: str) -> None:
+    headers = [(b"content-length", announced.encode())] if announced else []
+    check_announced(Request({"type": "http", "headers": headers}), max_bytes=100)
+
+
+@pytest.mark.parametrize("num_bytes", [101 + MAX_FRAME_BYTES, 2**40])
+def test_a_longer_one_is_refused(num_bytes: int) -> None:
+    headers = [(b"content-length", f"{num_bytes}".encode())]
+    with pytest.raises(RequestError) as caught:
+        check_announced(Request({"type": "http", "headers": headers}), max_bytes=100)
+    problem = caught.value.problem
+    assert (problem.status, problem.value, problem.limit) == (413, num_bytes, 100)
+    assert problem.message == f"the document has {num_bytes} bytes; the limit is 100"
