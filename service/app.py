@@ -47,7 +47,6 @@ from service.http.body import BodyReader, BodyReaders
 from service.http.cors import Cors
 from service.http.direct import ANSWERED, DirectRoutes, Endpoint, endpoints_of
 from service.http.middleware import Edge, note_problem
-from service.http.replies import error_reply
 from service.models.requests.detection import LanguageDetection
 from service.models.routes.routing import RoutingTable
 from service.settings import Settings, load_settings
@@ -350,4 +349,4 @@ def _allow_origins(app: FastAPI, origins: Sequence[str]) -> None:
 async def _answer_error(request: Request, error: Exception) -> Response:
     problem = note_problem(context_of(request), error)
     headers = error.headers if isinstance(error, HTTPException) else None
-    return error_reply(problem, headers)
+    return error_reply_at(request.scope["path"], problem, headers)

@@ -271,4 +271,4 @@ def test_xml_that_is_none_is_refused_in_deepls_words(client: httpx.Client) -> No
 
 def test_what_is_not_there_is_a_404(client: httpx.Client) -> None:
     for path in ("/v2/write/rephrase", "/v3/style_rules"):
-        assert client.post(path, json={}).status_code == 404
+        _message(client.post(path, json={}), 404)

@@ -145,6 +145,26 @@ def _send(app: FastAPI, method: str, path: str, **headers: str) -> httpx.Respons
     return asyncio.run(scenario())
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/v2/none", 404),
+        ("POST", "/v3/style_rules", 404),
+        ("PUT", "/v2/translate", 405),
+        ("DELETE", "/v2/translate", 405),
+    ],
+)
+def test_what_is_not_there_is_told_in_the_shape_of_the_contract(
+    app: FastAPI, method: str, path: str, status: int
+) -> None:
+    reply = _send(app, method, path)
+    assert (reply.status_code, set(reply.json())) == (status, {"message"})
+    own = _send(app, method, path.replace("/v2/", "/v1/").replace("/v3/", "/v1/"))
+    assert (own.status_code, set(own.json())) == (status, {"error", "code", "value", "limit"})
+    assert reply.json()["message"] == own.json()["error"].replace("/v1/", path[:4])
+    assert ("allow" in reply.headers) is (status == 405)
+
+
 _PREFLIGHT = {
     "origin": "https://page.example",
     "access-control-request-method": "POST",

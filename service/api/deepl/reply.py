@@ -130,15 +130,16 @@ def answered(handler: Handler) -> Handler:
     return answer
 
 
-def error_reply(problem: Problem) -> JsonReply:
-    """A problem as DeepL answers it: no key is a 403, too."""
+def error_reply(problem: Problem, headers: Mapping[str, str] | None = None) -> JsonReply:
+    """A problem as DeepL answers it, with further headers: no key is a 403, too."""
     if problem.status == 401:
         message = "an API key is required: send it as Authorization: DeepL-Auth-Key KEY"
         problem = replace(problem, status=403, message=message)
     if problem.code == "invalid_markup":
         message = f"Tag handling parsing failed, please check input: {problem.message}"
         problem = replace(problem, message=message)
-    return JsonReply({"message": problem.message}, problem.status, retry_header(problem))
+    all_headers = dict(headers or {}) | retry_header(problem)
+    return JsonReply({"message": problem.message}, problem.status, all_headers)
 
 
 def error_reply_at(
@@ -149,10 +150,10 @@ def error_reply_at(
     Args:
         path: That was asked for.
         problem: What it is answered with.
-        headers: Further ones, of the server's own shape.
+        headers: Further ones.
     """
     if path.startswith(_PATHS):
-        return error_reply(problem)
+        return error_reply(problem, headers)
     return own_error_reply(problem, headers)
 
 

@@ -32,10 +32,10 @@ def test_an_error_has_its_shape_and_a_trace_id(error: Exception, status: int, me
 
 @pytest.mark.parametrize("path", ["/v2/translate", "/v2/document", "/v3/glossaries/a", "/v2/none"])
 def test_on_deepls_paths_an_error_has_its_shape_whoever_answers(path: str) -> None:
-    reply = error_reply_at(path, draining().problem)
+    reply = error_reply_at(path, draining().problem, {"allow": "GET"})
     told = {"message": "the server is shutting down"}
     assert (reply.status_code, json.loads(bytes(reply.body))) == (503, told)
-    assert reply.headers["retry-after"] == "5"
+    assert (reply.headers["retry-after"], reply.headers["allow"]) == ("5", "GET")
 
 
 @pytest.mark.parametrize("path", ["/translate", "/v1/translate", "/v2", "/", "/v20/translate"])
