@@ -331,3 +331,11 @@ def test_a_server_that_takes_a_text_for_ever_other_languages_is_asked_twice(new_
     wait_done(page, 2)
     page.wait_for_timeout(900)
     assert [terms for _, terms in server.sent] == [[], ["bench"]]
+
+
+def test_a_term_of_a_spreadsheet_is_one_line(new_page: Any) -> None:
+    server = _Detected({"Die Bank": ["de"]})
+    page = new_page(prepare=server.prepare)
+    _keep_terms(page, {"de>en": [{"source": "Bank", "target": "\tthe\t\u2028bench\u0085"}]})
+    write(page, "Die Bank", source="de", target="en")
+    assert server.sent == [("Die Bank", ["the bench"])]

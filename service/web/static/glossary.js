@@ -8,6 +8,9 @@ import { t } from "./strings.js";
 const MAX_TERMS = 200;
 const ANY = "auto";
 const KEYS = ["source", "target", "case_sensitive"];
+// What breaks a line for the server, which takes terms of one line; a cell of a spreadsheet comes with a tab.
+const LINE_BREAKS = /[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]+/g;
+const oneLine = (text) => text.replace(LINE_BREAKS, " ").trim();
 const isTerm = (one) => typeof one?.source === "string" && typeof one?.target === "string";
 const isSound = (value) => typeof value === "object" && value !== null
   && Object.values(value).every((terms) => Array.isArray(terms) && terms.every(isTerm));
@@ -29,8 +32,8 @@ export class Glossary {
     return pairsOf(source, target)
       .reverse()
       .flatMap((pair) => this.every[pair] ?? [])
-      .filter((term) => term.source.trim() && term.target.trim())
-      .map((term) => ({ source: term.source.trim(), target: term.target.trim(), case_sensitive: Boolean(term.case_sensitive) }));
+      .map((term) => ({ source: oneLine(term.source), target: oneLine(term.target), case_sensitive: Boolean(term.case_sensitive) }))
+      .filter((term) => term.source && term.target);
   }
 
   /** Edit the terms of a pair, and those of every source. */
@@ -119,14 +122,17 @@ export class Glossary {
   #field(term, name) {
     const input = document.createElement("input");
     input.type = "text";
+    input.dir = "auto";
     input.maxLength = 200;
     input.value = term[name];
     input.setAttribute("aria-label", t(`term_${name}`));
     input.placeholder = t(`term_${name}_short`); // a phone has room for no more
-    input.addEventListener("input", () => {
+    const take = () => {
       term[name] = input.value;
       this.#changed();
-    });
+    };
+    input.addEventListener("input", (event) => event.isComposing || take());
+    input.addEventListener("compositionend", take);
     return input;
   }
 
