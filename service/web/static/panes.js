@@ -142,6 +142,7 @@ export class Panes {
     this.current = (at + steps[event.key] + this.words.length) % this.words.length;
     const word = this.words[this.current];
     this.#mark([word, ...word.sources]);
+    word.element.scrollIntoView({ block: "nearest" });
     const sources = word.sources.map((one) => this.source.value.slice(one.start, one.end)).join(" ");
     const own = word.element.textContent;
     this.announce(sources ? t("word_from", { word: own, source: sources }) : own);
