@@ -92,3 +92,24 @@ def test_shortcuts_are_shown(new_page: Any) -> None:
     page.click("#open-shortcuts")
     assert page.locator("#shortcut-list dt").count() == page.locator("#shortcut-list dd").count()
     assert "Swap the languages" in page.locator("#shortcut-list").inner_text()
+
+
+AS_A_MAC = """Object.defineProperty(navigator, 'userAgentData', {
+  get: () => ({ platform: 'macOS' }),
+});"""
+
+
+def test_on_a_mac_the_keys_are_those_that_write_nothing(new_page: Any) -> None:
+    page = new_page(prepare=lambda page: page.add_init_script(AS_A_MAC))
+    write(page, TEXT, source="de", target="en")
+    page.keyboard.press("Alt+Shift+S")  # writes a character there
+    assert page.input_value("#to") == "en"
+    assert page.locator("#swap").get_attribute("aria-keyshortcuts") == "Control+Alt+S"
+    first = page.locator("#alternative-list button").first
+    assert first.get_attribute("aria-keyshortcuts") == "Control+Alt+1"
+    page.click("#open-shortcuts")
+    keys = page.locator("#shortcut-list dt").all_inner_texts()
+    assert "⌃ ⌥ S" in keys
+    page.keyboard.press("Escape")
+    page.keyboard.press("Control+Alt+S")
+    assert page.input_value("#to") == "de"

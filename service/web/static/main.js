@@ -310,14 +310,15 @@ function listen() {
     "open-shortcuts": [byId("shortcuts-dialog"), () => {}],
     "open-glossary": [byId("glossary-dialog"), drawGlossary],
   });
-  shortcuts.listen({
+  const actions = {
     translate: () => live.now(),
     swap,
     focus: () => source.focus(),
     copy: copyShown,
     alternative: takeAlternative,
     history: () => byId("open-history").click(),
-  });
+  };
+  shortcuts.listen(actions, { S: byId("swap"), C: byId("copy") });
 }
 
 function drawGlossary() {

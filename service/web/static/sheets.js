@@ -1,5 +1,6 @@
 // What stands below the panes: what to look at twice, the glossary's hits, other ways to say it.
 
+import { ariaShortcut } from "./shortcuts.js";
 import { t } from "./strings.js";
 
 const MAX_SHOWN = 90;
@@ -49,7 +50,7 @@ export function showAlternatives({ sheet, list }, texts, onChosen) {
       button.type = "button";
       button.dir = "auto";
       button.textContent = text;
-      if (index < 3) button.setAttribute("aria-keyshortcuts", `Alt+Shift+${index + 1}`);
+      if (index < 3) button.setAttribute("aria-keyshortcuts", ariaShortcut(index + 1));
       button.addEventListener("click", () => onChosen(index));
       row.append(button);
       return row;
