@@ -283,3 +283,100 @@ def test_a_damaged_document_is_refused_in_words(new_page: Any, tmp_path: Path) -
     file.write_bytes(b"PK\x03\x04 and no more")
     page.set_input_files("#file-input", file)
     page.wait_for_selector("#file-list .quiet:text('could not be translated')")
+
+
+def test_a_document_takes_the_terms_of_its_languages(new_page: Any) -> None:
+    page = new_page()
+    terms = {
+        "de>en": [{"source": "Hause", "target": "homestead"}],
+        "en>de": [{"source": "a", "target": "b"}],
+    }
+    page.evaluate("terms => localStorage.setItem('dragoman.glossary', terms)", json.dumps(terms))
+    page.select_option("#from", "de")
+    page.select_option("#to", "en")
+    _drop(page, "brief.txt", "Wir müssen jetzt nach Hause gehen.")
+    page.wait_for_selector("#file-list .download")
+    address = page.locator("#file-list .download").get_attribute("href")
+    text = page.evaluate("address => fetch(address).then((reply) => reply.text())", address)
+    assert "homestead" in text
+
+
+def test_the_page_is_not_left_without_a_word_while_a_document_is_not_saved(new_page: Any) -> None:
+    documents = _Documents()
+    page = new_page(prepare=documents.prepare)
+    asked: list[str] = []
+
+    def stay(dialog: Any) -> None:
+        asked.append(dialog.type)
+        dialog.dismiss()
+
+    page.on("dialog", stay)
+
+    def leave() -> list[str]:
+        asked.clear()
+        page.evaluate("setTimeout(() => location.reload())")
+        page.wait_for_timeout(500)
+        return asked
+
+    page.click("#source")  # a browser asks only where something was done
+    _drop(page, "letter <b>.md", "x")
+    page.wait_for_selector("progress[value]")
+    assert leave() == ["beforeunload"]
+    page.wait_for_selector("#file-list .download")
+    assert leave() == ["beforeunload"]
+    with page.expect_download():
+        page.click("#file-list .download")
+    assert page.evaluate("dispatchEvent(new Event('beforeunload', { cancelable: true }))")
+
+
+def test_a_removed_document_hands_the_focus_on(new_page: Any) -> None:
+    page = new_page(prepare=_Documents().prepare)
+    page.route("**/v1/documents", lambda _route: None)  # never answered
+    _drop(page, "1.txt", "x")
+    _drop(page, "2.txt", "x")
+    label = "document.activeElement.getAttribute('aria-label')"
+    page.locator("#file-list button").first.focus()
+    page.keyboard.press("Enter")
+    assert page.evaluate(label) == "Cancel: 1.txt"
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "open-file"
+
+
+def test_a_document_without_a_key_asks_for_one(new_page: Any) -> None:
+    page = new_page(prepare=_Documents().prepare)
+    content = {"error": "x", "code": "key_wanted"}
+    page.route("**/v1/documents", lambda route: route.fulfill(status=401, json=content))
+    _drop(page, "letter.txt", "x")
+    page.wait_for_selector("#key-form:not([hidden])")
+    assert "wants an API key" in page.locator("#file-list").inner_text()
+
+
+def test_a_folder_is_refused_in_words(new_page: Any) -> None:
+    page = new_page(prepare=_Documents().prepare)
+    unreadable = """() => {
+      Blob.prototype.arrayBuffer = () => Promise.reject(new DOMException('x', 'NotFoundError'));
+    }"""
+    page.evaluate(unreadable)
+    _drop(page, "folder", "x")
+    page.wait_for_selector("#file-list .quiet:text('cannot be read')")
+
+
+def test_of_several_files_the_first_is_read_into_the_field(new_page: Any, tmp_path: Path) -> None:
+    page = new_page(prepare=_without_documents)
+    page.evaluate("document.getElementById('file-input').multiple = true")
+    names = []
+    for name in ("one", "two"):
+        (tmp_path / name).write_text(name, encoding="utf-8")
+        names.append(tmp_path / name)
+    page.set_input_files("#file-input", names)
+    page.wait_for_timeout(300)
+    assert page.input_value("#source") == "one"
+
+
+def test_the_name_of_a_document_has_room_on_a_phone(new_page: Any) -> None:
+    page = new_page(prepare=_Documents().prepare, viewport={"width": 360, "height": 740})
+    _drop(page, "letter <b>.md", "x")
+    page.wait_for_selector("#file-list .download")
+    name = page.locator("#file-list .name").bounding_box()
+    assert name["width"] > 250
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360

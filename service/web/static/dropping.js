@@ -1,7 +1,7 @@
 // Files that come to the page: dropped anywhere, or chosen. Owns the curtain that is seen meanwhile.
 
-/** Call `onFile(file)` for every file that comes. */
-export function receiveFiles({ curtain, opener, input }, onFile) {
+/** Call `onFiles(files)` with the files that come together. */
+export function receiveFiles({ curtain, opener, input }, onFiles) {
   let depth = 0;
   const hasFiles = (event) => [...(event.dataTransfer?.types ?? [])].includes("Files");
   const show = (change) => {
@@ -15,11 +15,11 @@ export function receiveFiles({ curtain, opener, input }, onFile) {
     if (!hasFiles(event)) return;
     event.preventDefault();
     show(-depth);
-    for (const file of event.dataTransfer.files) onFile(file);
+    onFiles([...event.dataTransfer.files]);
   });
   opener.addEventListener("click", () => input.click());
   input.addEventListener("change", () => {
-    for (const file of input.files) onFile(file);
+    onFiles([...input.files]);
     input.value = "";
   });
 }

@@ -1,7 +1,7 @@
 // Documents: sent to `/v1/documents`, a few at a time, followed until they are done, fetched, and deleted
 // there, where only so many of a caller are kept. Owns the list of them and the way of each; what a server without documents does with a file is main.js's.
 
-import { ask, askBlob, askJson } from "./api.js";
+import { ApiError, ask, askBlob, askJson } from "./api.js";
 import { plainWords } from "./notices.js";
 import { number, t } from "./strings.js";
 import { Pauses, passes, persist, Places } from "./waiting.js";
@@ -11,9 +11,16 @@ const MAX_SENDS = 6;
 const MAX_DELETIONS = 6;
 
 export class Files {
-  /** `options()` are the fields that go with a file: `source` and `target` at least. */
-  constructor({ sheet, list, options, announce }) {
-    Object.assign(this, { sheet, list, options, announce, places: new Places(MAX_AT_ONCE) });
+  /**
+   * `options()` are the fields that go with a file: `source` and `target` at least; `onKeyWanted(error)` is called
+   * when the server wants another key; `opener` gets the focus of the last row that is removed.
+   */
+  constructor({ sheet, list, opener, options, announce, onKeyWanted }) {
+    Object.assign(this, { sheet, list, opener, options, announce, onKeyWanted, places: new Places(MAX_AT_ONCE) });
+    this.jobs = new Set();
+    addEventListener("beforeunload", (event) => {
+      if ([...this.jobs].some((job) => job.isUnsaved)) event.preventDefault();
+    });
   }
 
   /** Translate a file as the fields are now, when its turn comes, and show how it goes. */
@@ -22,8 +29,11 @@ export class Files {
     const job = new Job(file.name, options.target);
     this.sheet.hidden = false;
     this.list.prepend(job.row);
-    job.onRemove = () => {
-      this.sheet.hidden = this.list.children.length === 0;
+    this.jobs.add(job);
+    job.onRemove = (next) => {
+      this.jobs.delete(job);
+      this.sheet.hidden = this.jobs.size === 0;
+      (next?.querySelector("button") ?? this.opener).focus();
     };
     try {
       await this.places.hold(() => job.run(file, options));
@@ -32,6 +42,7 @@ export class Files {
       if (error.name === "AbortError") return;
       job.failed(error);
       this.announce(plainWords(error));
+      if (error.kind === "key_wanted" || error.kind === "key_wrong") this.onKeyWanted(error);
     }
   }
 }
@@ -42,6 +53,7 @@ class Job {
     this.name = name;
     this.target = target;
     this.id = null;
+    this.isUnsaved = true; // the page has it, or will have it, and nothing else does
     this.row = document.createElement("li");
     const title = element("span", "name", name);
     this.actions = element("span", "actions", "");
@@ -58,6 +70,7 @@ class Job {
     const signal = this.controller.signal;
     signal.throwIfAborted();
     this.state.textContent = t("file_sending");
+    await beReadable(file);
     const form = new FormData();
     for (const [name, value] of Object.entries(options)) form.append(name, value);
     form.append("file", file);
@@ -90,6 +103,7 @@ class Job {
   }
 
   failed(error) {
+    this.isUnsaved = false;
     this.progress.remove();
     this.state.textContent = plainWords(error);
     this.#offer("file_remove");
@@ -121,6 +135,9 @@ class Job {
     link.download = resultName(this.name, this.target);
     link.className = "button slim download";
     link.textContent = t("file_save");
+    link.addEventListener("click", () => {
+      this.isUnsaved = false;
+    });
     this.remove.before(link);
     this.#offer("file_remove");
   }
@@ -130,8 +147,9 @@ class Job {
     this.controller.abort();
     if (this.url) URL.revokeObjectURL(this.url);
     this.#forget();
+    const next = this.row.nextElementSibling ?? this.row.previousElementSibling;
     this.row.remove();
-    this.onRemove();
+    this.onRemove(next);
   }
 
   /** Delete what the server has of it. */
@@ -140,6 +158,15 @@ class Job {
     const path = this.#path();
     this.id = null;
     persist(() => ask(path, { method: "DELETE" }), { maxTries: MAX_DELETIONS }).catch(() => {}); // it expires by itself
+  }
+}
+
+/** Throw unless a file can be read: a folder is dropped as a file, and not known for one before. */
+async function beReadable(file) {
+  try {
+    await file.slice(0, 1).arrayBuffer();
+  } catch {
+    throw new ApiError("file_kind");
   }
 }
 

@@ -59,7 +59,10 @@ const notices = new Notices({
   },
   onRetry: () => (languages.known.length ? live.now() : start()),
 });
-const files = new Files({ sheet: byId("files"), list: byId("file-list"), options: fileOptions, announce });
+const files = new Files({
+  sheet: byId("files"), list: byId("file-list"), opener: byId("open-file"), options: fileOptions, announce,
+  onKeyWanted: (error) => notices.tell(error),
+});
 const live = new Live({ send, onStart: started, onSlow: slow, onResult: answered, onError: failed, onIdle: idle });
 
 // --- from the page to the server ---
@@ -106,7 +109,9 @@ function currentTerms() {
 }
 
 function fileOptions() {
-  return { source: languages.source, target: languages.target };
+  const { source: from, target } = languages;
+  const terms = features.hasGlossary ? glossary.terms(from, target) : [];
+  return { source: from, target, ...(terms.length && { glossary: JSON.stringify(terms) }) };
 }
 
 // --- from the server to the page ---
@@ -253,13 +258,14 @@ function showAgain(entry) {
   source.focus();
 }
 
-/** A file becomes a document where the server takes them; else a text file is read into the field. */
-async function takeFile(file) {
+/** Files become documents where the server takes them; else the first, of text, is read into the field. */
+async function takeFiles(taken) {
   notices.hide();
-  if (features.hasDocuments) {
-    await files.translate(file);
-    return;
-  }
+  if (features.hasDocuments) await Promise.all(taken.map((file) => files.translate(file)));
+  else if (taken.length) await readFile(taken[0]);
+}
+
+async function readFile(file) {
   if (file.size > MAX_READ_BYTES) {
     notices.tell(new ApiError("too_long", { value: file.size, limit: MAX_READ_BYTES }));
     return;
@@ -302,7 +308,7 @@ function listen() {
   });
   byId("swap").addEventListener("click", swap);
   byId("copy").addEventListener("click", copyShown);
-  receiveFiles({ curtain: byId("drop"), opener: byId("open-file"), input: byId("file-input") }, takeFile);
+  receiveFiles({ curtain: byId("drop"), opener: byId("open-file"), input: byId("file-input") }, takeFiles);
   listenToSettings();
   openDialogs({
     "open-history": [byId("history-dialog"), () => history.draw()],
