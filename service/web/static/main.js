@@ -1,6 +1,6 @@
 // The page: puts its parts together. Owns what is asked of the server, and what happens to an answer.
 
-import { ApiError, apiKey, description, languages as askLanguages, translate, useKey } from "./api.js";
+import { ApiError, apiKey, translate, useKey } from "./api.js";
 import { copy } from "./clipboard.js";
 import { openDialogs } from "./dialogs.js";
 import { receiveFiles } from "./dropping.js";
@@ -12,10 +12,12 @@ import { Languages } from "./languages.js";
 import { Live } from "./live.js";
 import { Notices } from "./notices.js";
 import { Panes } from "./panes.js";
-import { isLive, otherTheme, setLive, theme, useTheme } from "./preferences.js";
+import { isLive } from "./preferences.js";
+import { listenToSettings } from "./settings.js";
 import { showAlternatives, showFlags, showGlossaryReport } from "./sheets.js";
 import * as shortcuts from "./shortcuts.js";
-import { keepLanguage, number, preferredLanguage, speak, t } from "./strings.js";
+import { Start } from "./start.js";
+import { number, preferredLanguage, speak, t } from "./strings.js";
 import { attentionSquare, linkSquare, WordTable } from "./wordmap.js";
 
 const NUM_ALTERNATIVES = 3;
@@ -23,7 +25,6 @@ const MAX_CHARACTERS_WITH_ALTERNATIVES = 400;
 const MAX_CHARACTERS_WITH_ATTENTION = 2000;
 const MAX_READ_BYTES = 2 ** 20;
 const SETTLED_MS = 1500;
-const START_AGAIN_MS = 3000;
 
 const byId = (id) => document.getElementById(id);
 const source = byId("source");
@@ -54,22 +55,27 @@ const history = new History({
 const notices = new Notices({
   elements: { bar: byId("notice"), text: byId("notice-text"), form: byId("key-form"), input: byId("key"), action: byId("notice-action") },
   onKey: (key) => {
-    useKey(key);
-    changed();
+    useThisKey(key);
+    source.focus();
   },
-  onRetry: () => (languages.known.length ? live.now() : start()),
+  onRetry: () => {
+    output.focus();
+    if (languages.known.length) live.now();
+    else start.run();
+  },
 });
 const files = new Files({
   sheet: byId("files"), list: byId("file-list"), opener: byId("open-file"), options: fileOptions, announce,
   onKeyWanted: (error) => notices.tell(error),
 });
 const live = new Live({ send, onStart: started, onSlow: slow, onResult: answered, onError: failed, onIdle: idle });
+const start = new Start({ onLanguages: offer, onFeatures: useFeatures, onFailure: (error, seconds) => notices.tell(error, seconds) });
 
 // --- from the page to the server ---
 
 /** The field or the languages have changed. */
 function changed() {
-  notices.hide();
+  if (languages.known.length) notices.hide(); // else it says why there are none
   const length = [...source.value].length;
   drawCount(length);
   byId("clear").hidden = length === 0;
@@ -260,7 +266,7 @@ function showAgain(entry) {
 
 /** Files become documents where the server takes them; else the first, of text, is read into the field. */
 async function takeFiles(taken) {
-  notices.hide();
+  if (languages.known.length) notices.hide();
   if (features.hasDocuments) await Promise.all(taken.map((file) => files.translate(file)));
   else if (taken.length) await readFile(taken[0]);
 }
@@ -279,12 +285,27 @@ async function readFile(file) {
   }
 }
 
+function useThisKey(key) {
+  useKey(key);
+  start.run();
+  changed();
+}
+
+/** Speak a language of the interface; whether its strings could be had. */
 async function useLanguage(tag) {
-  await speak(tag);
+  const isSpoken = await speak(tag);
+  if (!isSpoken) return false;
   byId("interface").value = tag;
   languages.rename();
   shortcuts.draw(byId("shortcut-list"));
   changed();
+  return true;
+}
+
+async function changeLanguage(tag) {
+  const isSpoken = await useLanguage(tag);
+  if (!isSpoken) notices.tell(new ApiError("offline"));
+  return isSpoken;
 }
 
 // --- start ---
@@ -309,7 +330,12 @@ function listen() {
   byId("swap").addEventListener("click", swap);
   byId("copy").addEventListener("click", copyShown);
   receiveFiles({ curtain: byId("drop"), opener: byId("open-file"), input: byId("file-input") }, takeFiles);
-  listenToSettings();
+  listenToSettings({
+    elements: { themeSwitch: byId("theme"), themeChoice: byId("theme-choice"), live: byId("live"), key: byId("settings-key"), language: byId("interface") },
+    onLive: changed,
+    onKey: useThisKey,
+    onLanguage: changeLanguage,
+  });
   openDialogs({
     "open-history": [byId("history-dialog"), () => history.draw()],
     "open-settings": [byId("settings-dialog"), () => (byId("settings-key").value = apiKey())],
@@ -333,52 +359,19 @@ function drawGlossary() {
   glossary.draw(from ?? "auto", languages.target, names);
 }
 
-function listenToSettings() {
-  const themeChoice = byId("theme-choice");
-  themeChoice.value = theme();
-  themeChoice.addEventListener("change", () => useTheme(themeChoice.value));
-  byId("theme").addEventListener("click", () => {
-    themeChoice.value = otherTheme();
-    useTheme(themeChoice.value);
-  });
-  byId("live").checked = isLive();
-  byId("live").addEventListener("change", () => {
-    setLive(byId("live").checked);
-    changed();
-  });
-  byId("settings-key").addEventListener("change", () => {
-    useKey(byId("settings-key").value);
-    changed();
-  });
-  byId("interface").addEventListener("change", async () => {
-    keepLanguage(byId("interface").value);
-    await useLanguage(byId("interface").value);
-  });
+function offer(known) {
+  notices.hide();
+  languages.offer(known);
 }
 
-/** Learn what the server has; a server that still starts is asked again. */
-async function start() {
-  try {
-    const known = await askLanguages();
-    notices.hide();
-    languages.offer(known);
-  } catch (error) {
-    if (!error.kind) throw error;
-    const passes = error.kind === "unavailable" || error.kind === "offline";
-    notices.tell(error, passes ? START_AGAIN_MS / 1000 : null);
-    if (passes) setTimeout(start, START_AGAIN_MS);
-    return;
-  }
-  try {
-    features = featuresOf(await description());
-  } catch (error) {
-    if (!error.kind) throw error; // without a description there are fewer features
-  }
+function useFeatures(found) {
+  features = found;
   byId("open-glossary").hidden = !features.hasGlossary;
   document.documentElement.dataset.ready = "yes";
   changed();
 }
 
 listen();
-await useLanguage(preferredLanguage());
-await start();
+// Without strings the page has those of its markup, which are English.
+if (!(await useLanguage(preferredLanguage()))) await useLanguage("en");
+await start.run();

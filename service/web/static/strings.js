@@ -12,6 +12,9 @@ let language = "en";
 /** The language of the interface, as a BCP-47 tag. */
 export const interfaceLanguage = () => (language === "zh" ? "zh-Hans" : language);
 
+/** The language of the interface, as `speak` takes it. */
+export const chosenLanguage = () => language;
+
 /** The language that was chosen before, or the first of the browser's that there is. */
 export function preferredLanguage() {
   const wanted = navigator.languages.map((tag) => tag.toLowerCase().split("-")[0]);
@@ -19,14 +22,19 @@ export function preferredLanguage() {
   return recall("interface", first, (tag) => LANGUAGES.includes(tag));
 }
 
-/** Speak a language from now on. */
+/** Speak a language from now on; whether its strings could be had. */
 export async function speak(tag) {
-  const reply = await fetch(new URL(`strings-${tag}.json`, import.meta.url));
-  if (!reply.ok) throw new Error(`no strings: ${reply.status}`);
-  table = await reply.json();
+  try {
+    const reply = await fetch(new URL(`strings-${tag}.json`, import.meta.url));
+    if (!reply.ok) return false;
+    table = await reply.json();
+  } catch {
+    return false;
+  }
   language = tag;
   document.documentElement.lang = interfaceLanguage();
   translateElements(document);
+  return true;
 }
 
 /** Remember the language for the next visit. */
