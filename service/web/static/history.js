@@ -6,6 +6,7 @@ import { t } from "./strings.js";
 
 const MAX_ENTRIES = 50;
 const MAX_CHARACTERS = 5000;
+const SETTLED_MS = 1500;
 
 const isEntry = (one) => ["source", "target", "text", "translation"].every((name) => typeof one?.[name] === "string");
 const isSame = (one, other) => one.text === other.text && one.target === other.target;
@@ -14,7 +15,7 @@ const isSound = (value) => Array.isArray(value) && value.every(isEntry);
 export class History {
   /** `elements` are of the dialog; `onChosen(entry)` shows an entry again. */
   constructor({ elements, onChosen }) {
-    Object.assign(this, { ...elements, onChosen });
+    Object.assign(this, { ...elements, onChosen, waiting: null });
     this.entries = new Shared("history", [], isSound, () => this.draw());
     this.isOn = new Shared("keep_history", true, (value) => typeof value === "boolean", () => this.draw());
     this.toggle.checked = this.isOn.read();
@@ -25,8 +26,30 @@ export class History {
     this.clear.addEventListener("click", () => this.empty());
   }
 
+  /** Keep a translation when it has stood for a moment, and call `onKept()`; the one that waits is given up. */
+  soon(entry, onKept) {
+    this.giveUp();
+    const settled = () => {
+      this.settle();
+      onKept();
+    };
+    this.waiting = { entry, timer: setTimeout(settled, SETTLED_MS) };
+  }
+
+  /** Keep what waits now. */
+  settle() {
+    if (this.waiting) this.#add(this.waiting.entry);
+    this.giveUp();
+  }
+
+  /** Keep nothing of what waits. */
+  giveUp() {
+    clearTimeout(this.waiting?.timer);
+    this.waiting = null;
+  }
+
   /** Keep a translation; one that only goes on from the last entry takes its place. */
-  add(entry) {
+  #add(entry) {
     if (!this.isOn.read() || !entry.text.trim() || entry.text.length > MAX_CHARACTERS) return;
     const entries = this.entries.read();
     const last = entries[0];

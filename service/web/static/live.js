@@ -20,10 +20,10 @@ export class Live {
     this.timers = [];
   }
 
-  /** Ask when nothing has been typed for a moment; what runs is cancelled now. */
-  soon() {
+  /** Ask when nothing has been typed for a moment, or for so long; what runs is cancelled now. */
+  soon(ms = PAUSE_MS) {
     this.cancel();
-    this.#later(PAUSE_MS, () => this.#run(0));
+    if (ms < Infinity) this.#later(ms, () => this.#run(0));
   }
 
   /** Ask now. */

@@ -5,6 +5,7 @@ import { copy } from "./clipboard.js";
 import { openDialogs } from "./dialogs.js";
 import { receiveFiles } from "./dropping.js";
 import { featuresOf } from "./features.js";
+import { COMPOSED_MS, Field } from "./field.js";
 import { Files } from "./files.js";
 import { Glossary } from "./glossary.js";
 import { History } from "./history.js";
@@ -24,7 +25,6 @@ const NUM_ALTERNATIVES = 3;
 const MAX_CHARACTERS_WITH_ALTERNATIVES = 400;
 const MAX_CHARACTERS_WITH_ATTENTION = 2000;
 const MAX_READ_BYTES = 2 ** 20;
-const SETTLED_MS = 1500;
 
 const byId = (id) => document.getElementById(id);
 const source = byId("source");
@@ -32,7 +32,6 @@ const state = byId("state");
 const output = byId("output");
 let features = featuresOf(null);
 let shown = null; // what stands in the right pane: {text, alternatives, entry}
-let settled = 0;
 let sentTerms = ""; // those of the newest request, as JSON
 
 const announce = (text) => {
@@ -69,12 +68,19 @@ const files = new Files({
   onKeyWanted: (error) => notices.tell(error),
 });
 const live = new Live({ send, onStart: started, onSlow: slow, onResult: answered, onError: failed, onIdle: idle });
+const field = new Field({ element: source, onText: written });
 const start = new Start({ onLanguages: offer, onFeatures: useFeatures, onFailure: (error, seconds) => notices.tell(error, seconds) });
 
 // --- from the page to the server ---
 
+/** The field's text has changed, or one of its words is composed. */
+function written(isComposing) {
+  panes.typed();
+  changed(isComposing);
+}
+
 /** The field or the languages have changed. */
-function changed() {
+function changed(isComposing = false) {
   if (languages.known.length) notices.hide(); // else it says why there are none
   const length = [...source.value].length;
   drawCount(length);
@@ -86,7 +92,7 @@ function changed() {
     live.cancel();
     notices.tell(new ApiError("too_long", { value: length, limit: features.maxCharacters }));
   } else if (isLive()) {
-    live.soon();
+    live.soon(isComposing ? COMPOSED_MS : undefined);
   } else {
     live.cancel();
     state.textContent = t("press_enter");
@@ -161,11 +167,7 @@ function answered(reply, ms) {
   heatMap.show(mayHaveHeat() ? panes.segments : []);
   // Asked for with the terms of another language than was found: once more, for a text once.
   if (isFirst && sentTerms !== JSON.stringify(currentTerms())) live.soon();
-  clearTimeout(settled);
-  settled = setTimeout(() => {
-    history.add(entry);
-    announce(t("translated_into", { language: languages.name(reply.target) }));
-  }, SETTLED_MS);
+  history.soon(entry, () => announce(t("translated_into", { language: languages.name(reply.target) })));
 }
 
 /** Whether what is shown is a translation of what is in the field, as the languages are chosen now. */
@@ -190,7 +192,7 @@ function failed(error, seconds) {
 }
 
 function clearAnswer() {
-  clearTimeout(settled);
+  history.giveUp();
   shown = null;
   output.classList.remove("is-stale");
   languages.detected = null;
@@ -252,9 +254,8 @@ function swap() {
 }
 
 function setText(text) {
-  source.value = text;
-  panes.typed();
-  changed();
+  history.settle();
+  field.put(text);
 }
 
 function showAgain(entry) {
@@ -314,10 +315,6 @@ function listen() {
   // Weights cost the server a second pass, so they are asked for once somebody wants to see them.
   byId("heat-map").addEventListener("toggle", () => {
     if (byId("heat-map").open && shown) live.now();
-  });
-  source.addEventListener("input", () => {
-    panes.typed();
-    changed();
   });
   byId("clear").addEventListener("click", () => {
     setText("");
