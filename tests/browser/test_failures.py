@@ -97,6 +97,29 @@ def test_a_translation_of_another_text_is_dimmed_while_there_is_none_of_this_one
     assert page.locator("#output.is-stale").count() == 0
 
 
+def test_a_translation_of_what_is_too_long_now_is_dimmed(new_page: Any) -> None:
+    page = new_page()
+    _fill(page)
+    wait_done(page, 1)
+    page.fill("#source", "word " * 5000)
+    assert page.locator("#output.is-stale").count() == 1
+
+
+def test_what_stands_there_after_a_stop_is_dimmed_and_can_be_asked_for(new_page: Any) -> None:
+    page = new_page()
+    _fill(page)
+    wait_done(page, 1)
+    held: list[Any] = []
+    page.route("**/v1/translate", lambda route: held.append(route))  # noqa: PLW0108  # Playwright marks a handler
+    page.select_option("#to", "zh-Hans")
+    page.click("#stop")
+    assert page.locator("#output.is-stale").count() == 1
+    page.unroute("**/v1/translate")
+    page.click("#translate")
+    wait_done(page, 2)
+    assert page.locator("#output.is-stale").count() == 0
+
+
 def test_a_slow_answer_is_told_and_can_be_stopped(new_page: Any) -> None:
     page = new_page()
     held: list[Any] = []
@@ -164,3 +187,13 @@ def test_a_key_is_asked_for_used_and_forgotten_with_the_tab(
     page.wait_for_selector("html[data-ready]", state="attached")
     assert write(page, TEXT)
     assert KEY not in page.evaluate("JSON.stringify(localStorage)")
+
+
+def test_a_key_that_no_header_can_hold_is_not_accepted(new_page: Any) -> None:
+    page = new_page()
+    page.click("#open-settings")
+    page.fill("#settings-key", "schlüssel-Ω")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Escape")
+    _fill(page)
+    assert "not accepted" in notice(page)

@@ -113,3 +113,56 @@ def test_on_a_mac_the_keys_are_those_that_write_nothing(new_page: Any) -> None:
     page.keyboard.press("Escape")
     page.keyboard.press("Control+Alt+S")
     assert page.input_value("#to") == "de"
+
+
+def test_an_alternative_leaves_the_focus_in_the_text(new_page: Any) -> None:
+    page = new_page()
+    write(page, TEXT, source="de", target="en")
+    page.focus("#source")
+    page.keyboard.press("Alt+Shift+1")
+    assert page.evaluate(FOCUSED) == "source"
+    page.locator("#alternative-list button").nth(1).focus()
+    page.keyboard.press("Enter")
+    focused = "[...document.querySelectorAll('#alternative-list button')]"
+    assert page.evaluate(f"{focused}.indexOf(document.activeElement)") == 1
+
+
+def test_the_focus_is_not_lost_with_the_button_that_had_it(new_page: Any) -> None:
+    page = new_page()
+    page.select_option("#to", "de")
+    held: list[Any] = []
+    page.route("**/v1/translate", lambda route: held.append(route))  # noqa: PLW0108  # Playwright marks a handler
+    page.fill("#source", "Thank you.")
+    page.wait_for_selector("#stop:not([hidden])")
+    page.focus("#stop")
+    page.keyboard.press("Enter")
+    assert page.evaluate(FOCUSED) == "translate"
+    page.unroute("**/v1/translate")
+    page.route("**/v1/translate", lambda route: route.fulfill(status=500, json={"error": "x"}))
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#notice-action:visible")
+    assert page.evaluate(FOCUSED) == "output"
+    page.focus("#notice-action")
+    page.keyboard.press("Enter")
+    assert page.evaluate(FOCUSED) == "output"
+
+
+def test_a_way_that_does_not_lead_back_is_said_where_it_is_seen(new_page: Any) -> None:
+    def prepare(page: Any) -> None:
+        names = [("de", ["en"]), ("en", [])]
+        known = [{"code": tag, "name": tag, "targets": targets} for tag, targets in names]
+        page.route("**/languages", lambda route: route.fulfill(json=known))
+
+    page = new_page(prepare=prepare)
+    page.click("#swap")
+    assert "no translation in the other direction" in page.locator("#state").inner_text()
+
+
+def test_the_word_that_arrow_keys_have_come_to_is_in_sight(new_page: Any) -> None:
+    page = new_page(viewport={"width": 360, "height": 400})
+    write(page, "\n".join([TEXT] * 12), source="de", target="en")
+    page.focus("#output")
+    page.evaluate("window.scrollTo(0, 0)")
+    page.keyboard.press("ArrowLeft")  # the last word
+    box = page.locator("#output .is-marked").bounding_box()
+    assert box["y"] + box["height"] <= 401

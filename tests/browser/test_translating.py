@@ -263,3 +263,29 @@ def test_emoji_and_line_breaks_stay_where_they_are(new_page: Any) -> None:
     assert "😀" in translated
     assert "\n\n  " in translated
     assert page.locator("#mirror").text_content() == f"{text}\n"
+
+
+def test_without_live_translation_a_button_translates(new_page: Any) -> None:
+    page = new_page()
+    requests: list[Request] = []
+    _watch(page, requests)
+    page.click("#open-settings")
+    page.uncheck("#live")
+    page.keyboard.press("Escape")
+    page.select_option("#to", "de")
+    assert page.locator("#translate").is_hidden()
+    page.fill("#source", "Good morning.")
+    page.click("#open-glossary")
+    page.get_by_label("Word", exact=True).fill("morning")
+    page.get_by_label("Translation of the word").fill("Frühe")
+    page.click("#use-terms")
+    page.wait_for_timeout(600)
+    assert requests == []
+    page.click("#translate")
+    wait_done(page, 1)
+    assert len(requests) == 1
+    assert page.locator("#translate").is_hidden()
+    page.select_option("#to", "zh-Hans")
+    assert page.locator("#output.is-stale").count() == 1
+    page.select_option("#to", "de")
+    assert page.locator("#output.is-stale").count() == 0

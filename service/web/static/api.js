@@ -4,6 +4,7 @@
 
 const BASE = new URL("../", import.meta.url);
 const KEY_NAME = "dragoman.key";
+const IN_A_HEADER = /^[\t -~\x80-\xff]*$/; // of other characters `fetch` throws what it throws without a connection
 const KINDS = {
   400: "invalid", 401: "key_wanted", 403: "key_wrong", 404: "missing", 408: "slow", 409: "conflict",
   413: "too_long", 415: "file_kind", 422: "invalid", 429: "busy", 503: "unavailable", 504: "slow",
@@ -39,6 +40,7 @@ export function useKey(value) {
 
 /** The answer to a request, whatever it holds; an ApiError unless its status is of success. */
 export async function ask(path, { method = "GET", body = null, signal = null, type = null } = {}) {
+  if (!IN_A_HEADER.test(key)) throw new ApiError("key_wrong");
   const headers = {};
   if (key) headers.authorization = `Bearer ${key}`;
   if (type) headers["content-type"] = type;

@@ -45,7 +45,7 @@ const heatMap = new WordTable({
 });
 const glossary = new Glossary({
   elements: { list: byId("term-list"), add: byId("add-term"), pairName: byId("glossary-pair") },
-  onChange: () => live.soon(),
+  onChange: changed,
 });
 const history = new History({
   elements: { list: byId("history-list"), none: byId("history-empty"), clear: byId("clear-history"), toggle: byId("keep-history") },
@@ -79,24 +79,33 @@ function written(isComposing) {
   changed(isComposing);
 }
 
-/** The field or the languages have changed. */
+/** The field, the languages or the terms have changed. */
 function changed(isComposing = false) {
   if (languages.known.length) notices.hide(); // else it says why there are none
   const length = [...source.value].length;
   drawCount(length);
   byId("clear").hidden = length === 0;
+  byId("translate").hidden = true;
   if (!source.value.trim()) {
     live.cancel();
     clearAnswer();
   } else if (features.maxCharacters !== null && length > features.maxCharacters) {
     live.cancel();
+    drawStale();
     notices.tell(new ApiError("too_long", { value: length, limit: features.maxCharacters }));
   } else if (isLive()) {
     live.soon(isComposing ? COMPOSED_MS : undefined);
   } else {
-    live.cancel();
-    state.textContent = t("press_enter");
+    rest(t("press_enter"));
   }
+}
+
+/** Ask for nothing, and say why, until somebody wants it. */
+function rest(words) {
+  live.cancel();
+  drawStale();
+  state.textContent = words;
+  byId("translate").hidden = false;
 }
 
 /** Ask for the translation of what is in the field; null if there is nothing to ask. */
@@ -131,6 +140,8 @@ function fileOptions() {
 function started() {
   output.classList.add("is-waiting");
   output.setAttribute("aria-busy", "true");
+  if (document.activeElement === byId("translate")) output.focus();
+  byId("translate").hidden = true;
   state.textContent = t("translating");
 }
 
@@ -142,6 +153,7 @@ function slow() {
 function idle() {
   output.classList.remove("is-waiting");
   output.removeAttribute("aria-busy");
+  if (document.activeElement === byId("stop")) output.focus();
   byId("stop").hidden = true;
   if (state.textContent === t("translating") || state.textContent === t("still_translating")) state.textContent = "";
 }
@@ -177,6 +189,11 @@ function isPresent() {
   return text === source.value && from === languages.source && target === languages.target;
 }
 
+/** Dim what is shown if it is of another text or of other languages. */
+function drawStale() {
+  output.classList.toggle("is-stale", shown !== null && !isPresent());
+}
+
 /** Terms of the glossary that were used, and those that were not, over all segments. */
 function reportOf(translation) {
   const terms = translation.segments.flatMap((one) => one.glossary ?? []);
@@ -187,7 +204,7 @@ function reportOf(translation) {
 function failed(error, seconds) {
   if (!error.kind) throw error;
   state.textContent = "";
-  output.classList.toggle("is-stale", shown !== null && shown.entry.text !== source.value);
+  drawStale();
   notices.tell(error, seconds);
 }
 
@@ -205,6 +222,7 @@ function clearAnswer() {
 /** Put an alternative in the place of the translation, and that in its place. */
 function takeAlternative(index) {
   if (!shown?.alternatives[index]) return;
+  const hadFocus = byId("alternative-list").contains(document.activeElement);
   const text = shown.alternatives[index];
   shown.alternatives[index] = shown.text;
   shown.text = text;
@@ -213,7 +231,7 @@ function takeAlternative(index) {
   heatMap.show([]);
   byId("flags").hidden = true;
   showAlternatives({ sheet: byId("alternatives"), list: byId("alternative-list") }, shown.alternatives, takeAlternative);
-  byId("alternative-list").querySelectorAll("button")[index]?.focus();
+  if (hadFocus) byId("alternative-list").querySelectorAll("button")[index]?.focus();
   announce(text);
 }
 
@@ -246,7 +264,8 @@ async function copyShown() {
 function swap() {
   const text = isPresent() ? shown.text : source.value;
   if (!languages.swap()) {
-    announce(t("no_way_back"));
+    state.textContent = t("no_way_back");
+    announce(state.textContent);
     return;
   }
   if (byId("alternatives").contains(document.activeElement)) source.focus(); // they will be others
@@ -321,9 +340,10 @@ function listen() {
     source.focus();
   });
   byId("stop").addEventListener("click", () => {
-    live.cancel();
-    state.textContent = t("stopped");
+    rest(t("stopped"));
+    byId("translate").focus();
   });
+  byId("translate").addEventListener("click", () => live.now());
   byId("swap").addEventListener("click", swap);
   byId("copy").addEventListener("click", copyShown);
   receiveFiles({ curtain: byId("drop"), opener: byId("open-file"), input: byId("file-input") }, takeFiles);
