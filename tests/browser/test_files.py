@@ -285,20 +285,24 @@ def test_a_damaged_document_is_refused_in_words(new_page: Any, tmp_path: Path) -
     page.wait_for_selector("#file-list .quiet:text('could not be translated')")
 
 
-def test_a_document_takes_the_terms_of_its_languages(new_page: Any) -> None:
+def test_a_document_takes_the_terms_of_its_languages(new_page: Any, tmp_path: Path) -> None:
     page = new_page()
     terms = {
         "de>en": [{"source": "Hause", "target": "homestead"}],
         "en>de": [{"source": "a", "target": "b"}],
     }
     page.evaluate("terms => localStorage.setItem('dragoman.glossary', terms)", json.dumps(terms))
+    page.reload()
+    page.wait_for_selector("html[data-ready]", state="attached")
     page.select_option("#from", "de")
     page.select_option("#to", "en")
     _drop(page, "brief.txt", "Wir müssen jetzt nach Hause gehen.")
     page.wait_for_selector("#file-list .download")
-    address = page.locator("#file-list .download").get_attribute("href")
-    text = page.evaluate("address => fetch(address).then((reply) => reply.text())", address)
-    assert "homestead" in text
+    with page.expect_download() as waiting:
+        page.click("#file-list .download")
+    saved = tmp_path / "saved.txt"
+    waiting.value.save_as(saved)
+    assert "homestead" in saved.read_text(encoding="utf-8")
 
 
 def test_the_page_is_not_left_without_a_word_while_a_document_is_not_saved(new_page: Any) -> None:
