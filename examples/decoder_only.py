@@ -62,12 +62,13 @@ def progressions(num_sequences: int, generator: torch.Generator) -> Tensor:
     return digits
 
 
-def train(num_updates: int = 250, *, seed: int = 1) -> LanguageModel:
+def train(num_updates: int = 400, *, seed: int = 1) -> LanguageModel:
     """A language model that has seen `num_updates` batches of 64 sequences."""
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
     language_model = LanguageModel(CONFIG)
     optimiser = torch.optim.Adam(language_model.parameters(), lr=5e-3)
+    schedule = torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 0.0, num_updates)
     for _ in range(num_updates):
         ids = progressions(64, generator)
         logits = language_model(ids[:, :-1])
@@ -75,6 +76,7 @@ def train(num_updates: int = 250, *, seed: int = 1) -> LanguageModel:
         optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]  # torch's own
         optimiser.step()
+        schedule.step()
     return language_model.eval()
 
 
