@@ -74,14 +74,20 @@ def test_quick_typing_asks_once(new_page: Any) -> None:
     assert len(requests) == 1
 
 
-def test_without_live_translation_it_waits_for_the_keys(new_page: Any) -> None:
-    page = new_page()
+def _without_live(page: Any) -> list[Request]:
+    """Switch translation while typing off, choose German; requests from then on."""
     requests: list[Request] = []
     _watch(page, requests)
     page.click("#open-settings")
     page.uncheck("#live")
     page.keyboard.press("Escape")
     page.select_option("#to", "de")
+    return requests
+
+
+def test_without_live_translation_it_waits_for_the_keys(new_page: Any) -> None:
+    page = new_page()
+    requests = _without_live(page)
     page.fill("#source", "Good morning.")
     page.wait_for_timeout(600)
     assert requests == []
@@ -267,12 +273,7 @@ def test_emoji_and_line_breaks_stay_where_they_are(new_page: Any) -> None:
 
 def test_without_live_translation_a_button_translates(new_page: Any) -> None:
     page = new_page()
-    requests: list[Request] = []
-    _watch(page, requests)
-    page.click("#open-settings")
-    page.uncheck("#live")
-    page.keyboard.press("Escape")
-    page.select_option("#to", "de")
+    requests = _without_live(page)
     assert page.locator("#translate").is_hidden()
     page.fill("#source", "Good morning.")
     page.click("#open-glossary")
