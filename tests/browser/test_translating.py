@@ -74,7 +74,7 @@ def test_quick_typing_asks_once(new_page: Any) -> None:
     assert len(requests) == 1
 
 
-def _without_live(page: Any) -> list[Request]:
+def _without_live(page: Any) -> "list[Request]":
     """Switch translation while typing off, choose German; requests from then on."""
     requests: list[Request] = []
     _watch(page, requests)
