@@ -7,7 +7,7 @@ benchmarks/results/trials-<time>.json. Measures nothing itself: how fast shapes 
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,7 +28,7 @@ class Trial:
         minutes: Of the processor, as planned.
         num_updates: Done in them.
         num_tokens: Read in them, source and target.
-        bleu: By corpus.
+        bleu: By corpus; of a network for several directions, in the first.
         loss: On the first dev corpus, of the last snapshot.
     """
 
@@ -85,9 +85,18 @@ def read_trial(run: Path) -> Trial | None:
         num_tokens=int(
             (last.number("num_source_tokens") or 0) + (last.number("num_target_tokens") or 0)
         ),
-        bleu=scores,
+        bleu=of_first_direction(scores),
         loss=round(first[-1].number("loss") or 0.0, 4),
     )
+
+
+def of_first_direction(scores: Mapping[str, float]) -> dict[str, float]:
+    """Scores by `split/corpus`, from those or from scores by `direction/split/corpus`."""
+    *direction, _split, _corpus = next(iter(scores)).split("/")
+    first = f"{direction[0]}/" if direction else ""
+    return {
+        name.removeprefix(first): value for name, value in scores.items() if name.startswith(first)
+    }
 
 
 def table(trials: Sequence[Trial]) -> str:

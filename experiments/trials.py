@@ -29,6 +29,15 @@ MEASURED = ["dev/docs-heldout"]
 
 GROUPS = ("recipes", "shapes")
 
+OTHER_SIDE = {
+    "source_language": "target_language",
+    "source_tag": "target_tag",
+    "target_language": "source_language",
+    "target_tag": "source_tag",
+}
+OF_A_DIRECTION = ("folder", *OTHER_SIDE, "train", "dev", "report")
+"""Keys of `data` that stand in each of its `pairs` where these are listed."""
+
 Document = dict[str, Any]
 
 
@@ -89,10 +98,20 @@ def trials(
             *(corpus for corpus in corpora if corpus["name"] not in without),
             *(placed(corpus, data, folder) for corpus in more),
         ]
+        if others.pop("both_ways", False):
+            experiment["data"] = both_ways(experiment["data"])
         for key, value in others.items():
             part, _, leaf = key.partition(".")
             experiment.setdefault(part, {})[leaf] = value
         yield name, experiment, ["--start-from", str(begins)] if begins else []
+
+
+def both_ways(data: Mapping[str, Any]) -> Document:
+    """The text of one direction as text of both, in one network: the given direction first."""
+    text = {key: value for key, value in data.items() if key not in OF_A_DIRECTION}
+    there = {key: data[key] for key in OF_A_DIRECTION if key in data}
+    back = {OTHER_SIDE.get(key, key): value for key, value in there.items()}
+    return text | {"pairs": [there, back]}
 
 
 def placed(corpus: Mapping[str, Any], data: Path, folder: Path) -> Document:
@@ -109,7 +128,8 @@ def prepare(
     group: Document, experiment: Document, data: Path, folder: Path, threads: Sequence[str]
 ) -> None:
     """Translate the texts that an experiment names, unless they are there."""
-    corpora = experiment["data"]["train"]
+    directions = experiment["data"].get("pairs", [experiment["data"]])
+    corpora = [corpus for direction in directions for corpus in direction["train"]]
     named = {corpus.get(key) for corpus in corpora for key in ("source_file", "target_file")}
     for name, made_of in group.get("texts", {}).items():
         path = folder / name

@@ -52,3 +52,10 @@ def test_a_folder_without_a_trial_is_said_to_be_one(
     with pytest.raises(SystemExit):
         run(monkeypatch, str(tmp_path))
     assert "has no trial that came to its end" in capsys.readouterr().err
+
+
+def test_a_network_for_two_directions_is_told_by_its_first() -> None:
+    one_way = {"dev/everyday": 12.5, "dev/docs-heldout": 17.0}
+    there = {f"zh-en/{corpus}": bleu for corpus, bleu in one_way.items()}
+    assert trials.of_first_direction(there | {"en-zh/dev/everyday": 20.0}) == one_way
+    assert trials.of_first_direction(one_way) == one_way

@@ -106,3 +106,16 @@ def test_a_trial_that_is_not_there_is_named(
         run(monkeypatch, "shapes", "--only", "9+9")
     assert "no such trial: 9+9; there are ['3+2'," in capsys.readouterr().err
     assert commands == []
+
+
+def test_one_network_for_both_directions_learns_the_same_text_there_and_back(
+    commands: Commands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(monkeypatch, "shapes", "--only", "3+2", "3+2-both-ways")
+    found = experiments("shapes")
+    (alone,) = found["3+2"].data.directions
+    there, back = found["3+2-both-ways"].data.directions
+    assert there == alone
+    assert (back.source_language, back.target_language) == ("en", "zh")
+    assert (back.target_tag, back.source_tag) == (alone.source_tag, alone.target_tag)
+    assert (back.train, back.dev_corpora) == (alone.train, alone.dev_corpora)
