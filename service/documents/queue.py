@@ -29,6 +29,7 @@ from service.documents.jobs import (
     not_kept,
     not_ready,
 )
+from service.documents.kept import KeptJobs
 from service.documents.places import Places
 from service.documents.room import QueueLimits, Upload, check_bytes, check_number
 from service.documents.store import JobFiles, JobStore
@@ -78,7 +79,7 @@ class DocumentQueue:
         self._metrics = metrics
         self._now = now
         self._new_id = new_id
-        self._jobs: dict[str, DocumentJob] = {}
+        self._jobs = KeptJobs()
         self._uploads: dict[str, Upload] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._ends: dict[str, asyncio.Event] = {}
@@ -123,7 +124,7 @@ class DocumentQueue:
     async def _open(self) -> None:
         self._opened = await self.on_disk(self._open_store)
         for job in await self.on_disk(self._opened.load):
-            self._jobs[job.id] = job if job.is_ended else replace(job, state="queued")
+            self._jobs.put(job if job.is_ended else replace(job, state="queued"))
 
     def _leave(self) -> None:
         """Begin no further job, and wake all waiters."""
@@ -158,7 +159,7 @@ class DocumentQueue:
         """
         if self._is_leaving:
             raise draining()
-        check_number(self.limits, self._jobs.values(), self._uploads.values(), owner.identity)
+        check_number(self.limits, self._jobs, self._uploads.values(), owner.identity)
         store, job_id = self._store, self._new_id()
         upload = Upload(job_id=job_id, files=store.files(job_id), identity=owner.identity)
         self._uploads[job_id] = upload
@@ -179,8 +180,7 @@ class DocumentQueue:
             RequestError: A 429: there is no room.
         """
         if num_bytes > upload.num_bytes:
-            jobs, uploads = self._jobs.values(), self._uploads.values()
-            check_bytes(self.limits, jobs, uploads, upload, num_bytes)
+            check_bytes(self.limits, self._jobs, self._uploads.values(), upload, num_bytes)
             upload.num_bytes = num_bytes
 
     async def submit(
@@ -202,7 +202,7 @@ class DocumentQueue:
             created=self._now(),
         )
         await self.on_disk(self._store.save, job)
-        self._jobs[job.id] = job
+        self._jobs.put(job)
         self._begin_next()
         return job
 
@@ -263,7 +263,7 @@ class DocumentQueue:
         Raises:
             RequestError: A 503: the disk refuses.
         """
-        known = self._jobs.pop(job.id, None)
+        known = self._jobs.pop(job.id)
         self._wake_waiters(job.id)
         task = self._tasks.get(job.id)
         if task is not None:
@@ -308,7 +308,7 @@ class DocumentQueue:
     async def change(self, job_id: str, **changes: object) -> None:
         """Have a job have other values, in memory and on the disk."""
         job = replace(self._jobs[job_id], **changes)  # type: ignore[arg-type]  # fields of a job
-        self._jobs[job_id] = job
+        self._jobs.put(job)
         await self.on_disk(self._store.save, job)
 
     async def end(self, job_id: str, result: DocumentResult, **changes: object) -> None:
@@ -317,7 +317,7 @@ class DocumentQueue:
         # Where the disk refuses, it is known at least while the server runs.
         with contextlib.suppress(RequestError):
             await self.on_disk(self._store.save, ended)
-        self._jobs[job_id] = ended
+        self._jobs.put(ended)
         self._metrics.ended(ended.asked.kind, result)
         self._wake_waiters(job_id)
         files = self._store.files(job_id)

@@ -8,7 +8,7 @@ shuts nobody out. Pure; what there is at a moment is `service.documents.queue`.
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from service.documents.jobs import DocumentJob
+from service.documents.kept import KeptJobs
 from service.documents.store import JobFiles
 from service.errors import RequestError, overloaded
 
@@ -59,7 +59,7 @@ class Upload:
 
 def check_number(
     limits: QueueLimits,
-    jobs: Collection[DocumentJob],
+    jobs: KeptJobs,
     uploads: Collection[Upload],
     identity: str,
 ) -> None:
@@ -74,8 +74,7 @@ def check_number(
     Raises:
         RequestError: A 429: there are too many.
     """
-    own = sum(job.owner.identity == identity for job in jobs)
-    own += sum(upload.identity == identity for upload in uploads)
+    own = jobs.number_of(identity) + sum(upload.identity == identity for upload in uploads)
     if own >= limits.max_jobs:
         raise slowdown(f"{own} documents are kept for you", value=own, limit=limits.max_jobs)
     total = len(jobs) + len(uploads)
@@ -85,7 +84,7 @@ def check_number(
 
 def check_bytes(
     limits: QueueLimits,
-    jobs: Collection[DocumentJob],
+    jobs: KeptJobs,
     uploads: Collection[Upload],
     upload: Upload,
     num_bytes: int,
@@ -103,14 +102,13 @@ def check_bytes(
         RequestError: A 429: there is no room.
     """
     more = num_bytes - upload.num_bytes
-    sizes = [(job.owner.identity, job.stored_bytes) for job in jobs]
-    sizes += [(one.identity, one.num_bytes) for one in uploads]
-    kept = sum(size for _, size in sizes) + more
+    kept = jobs.num_bytes + sum(one.num_bytes for one in uploads) + more
     if kept > limits.max_total_bytes:
         raise slowdown(
             f"{kept} bytes of documents would be kept", value=kept, limit=limits.max_total_bytes
         )
-    own_bytes = sum(size for identity, size in sizes if identity == upload.identity) + more
+    arriving = sum(one.num_bytes for one in uploads if one.identity == upload.identity)
+    own_bytes = jobs.bytes_of(upload.identity) + arriving + more
     share = share_of(limits.max_total_bytes - (kept - own_bytes))
     if own_bytes > max(num_bytes, share):  # one file may have more than a share
         words = f"{own_bytes} bytes of documents would be kept for you"

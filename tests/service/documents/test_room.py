@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from service.documents.kept import KeptJobs
 from service.documents.room import QueueLimits, Upload, check_bytes, check_number
 from service.documents.store import JobFiles
 from service.errors import RequestError
@@ -27,7 +28,7 @@ def upload(identity: str, num_bytes: int) -> Upload:
 
 
 def check(arriving: Upload, num_bytes: int, *others: Upload, jobs: int = 0) -> None:
-    kept = [job(f"{number}") for number in range(jobs)]
+    kept = KeptJobs(job(f"{number}") for number in range(jobs))
     check_bytes(LIMITS, kept, [arriving, *others], arriving, num_bytes)
 
 
@@ -39,7 +40,7 @@ def refusal(caught: pytest.ExceptionInfo[RequestError]) -> tuple[str, object, ob
 
 
 def test_there_is_room_up_to_the_limits() -> None:
-    check_number(LIMITS, [job("a")], [], B)
+    check_number(LIMITS, KeptJobs([job("a")]), [], B)
     check(upload(B, 0), 30, upload(A, 90), jobs=1)
     check(upload(B, 20), 30, upload(A, 90), jobs=1)
     check(upload(A, 0), 88, jobs=1)
@@ -48,15 +49,15 @@ def test_there_is_room_up_to_the_limits() -> None:
 
 def test_a_caller_has_so_many_those_that_arrive_included() -> None:
     with pytest.raises(RequestError) as caught:
-        check_number(LIMITS, [job("a")], [upload(A, 0)], A)
+        check_number(LIMITS, KeptJobs([job("a")]), [upload(A, 0)], A)
     words = "Slowdown: 2 documents are kept for you; the limit is 2"
     assert refusal(caught) == (words, 2, 2)
-    check_number(LIMITS, [job("a")], [upload(A, 0)], B)
+    check_number(LIMITS, KeptJobs([job("a")]), [upload(A, 0)], B)
 
 
 def test_all_callers_have_so_many() -> None:
     with pytest.raises(RequestError) as caught:
-        check_number(LIMITS, [job(f"{number}") for number in range(4)], [], B)
+        check_number(LIMITS, KeptJobs(job(f"{number}") for number in range(4)), [], B)
     assert refusal(caught) == ("Slowdown: 4 documents are kept; the limit is 4", 4, 4)
 
 
