@@ -1,7 +1,8 @@
 """`python -m benchmarks.training`: how fast a CPU trains, and what `model.system.allocator` does.
 
 Trains the tiny network (Wu et al. 2021) on random ids with the lengths of image captions, with and
-without R-Drop, in one process after the other: with the allocator as it is and with memory kept.
+without R-Drop, in float32 and in bfloat16, in one process after the other: with the allocator as it
+is and with memory kept.
 They take turns; prints a table of medians and writes benchmarks/results/training-<time>.json.
 """
 
@@ -15,6 +16,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +29,7 @@ from model.nn.transformer import Transformer
 from model.system.allocator import keep_freed_memory
 from model.train.config.optimiser import OptimiserConfig
 from model.train.config.presets import preset_network
-from model.train.config.run import RunConfig
+from model.train.config.run import Precision, RunConfig
 from model.train.config.schedule import ScheduleConfig
 from model.train.data.batching import BatchStream
 from model.train.loop.trainer import Trainer, build_optimiser
@@ -39,6 +41,9 @@ NUM_WARM_UP = 5
 SEED = 1
 MEMORY = ("as it is", "kept")
 LOSSES = {"cross-entropy": 0.0, "R-Drop": 5.0}
+PRECISIONS: tuple[Precision, ...] = ("float32", "bfloat16")
+Case = tuple[str, str, Precision]
+"""Loss, memory and precision of a process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +109,7 @@ def measure(arguments: argparse.Namespace) -> Speed:
         stream,
         optimiser_config=optimiser,
         schedule=ScheduleConfig(kind="constant", peak=1e-4),
-        run=RunConfig(max_updates=10**6, batch_tokens=4096, precision="bfloat16"),
+        run=RunConfig(max_updates=10**6, batch_tokens=4096, precision=arguments.precision),
         clock=time.perf_counter,
     )
     for _ in range(NUM_WARM_UP):
@@ -129,17 +134,18 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--memory", choices=MEMORY, help="measure this alone, in this process")
     parser.add_argument("--loss", choices=LOSSES, default="cross-entropy", help="with --memory")
+    parser.add_argument("--precision", choices=PRECISIONS, default="float32", help="with --memory")
     arguments = parser.parse_args()
     if arguments.memory:
         speed = measure(arguments)
         print(json.dumps([speed.tokens_per_second, speed.peak_mib]))
         return
     started = datetime.now(UTC)
-    cases = [(loss, memory) for loss in LOSSES for memory in MEMORY]
-    speeds: dict[tuple[str, str], list[Speed]] = {case: [] for case in cases}
+    cases = list(product(LOSSES, MEMORY, PRECISIONS))
+    speeds: dict[Case, list[Speed]] = {case: [] for case in cases}
     for number in range(arguments.rounds):
-        for loss, memory in cases if number % 2 == 0 else reversed(cases):
-            speeds[loss, memory].append(in_a_process(arguments, loss=loss, memory=memory))
+        for case in cases if number % 2 == 0 else reversed(cases):
+            speeds[case].append(in_a_process(arguments, case))
     result = {
         "benchmark": "training",
         "command": describe_command("benchmarks.training", sys.argv[1:]),
@@ -151,10 +157,11 @@ def main() -> None:
             {
                 "loss": loss,
                 "memory": memory,
+                "precision": precision,
                 "tokens_per_second": [speed.tokens_per_second for speed in found],
                 "peak_mib": [speed.peak_mib for speed in found],
             }
-            for (loss, memory), found in speeds.items()
+            for (loss, memory, precision), found in speeds.items()
         ],
     }
     path = write_result(arguments.results, "training", started, result)
@@ -162,24 +169,27 @@ def main() -> None:
     print(f"\n{path}")
 
 
-def in_a_process(arguments: argparse.Namespace, *, loss: str, memory: str) -> Speed:
+def in_a_process(arguments: argparse.Namespace, case: Case) -> Speed:
     """Measure one case where no other has left anything."""
-    flags = ("--threads", arguments.threads, "--updates", arguments.updates)
-    command = (sys.executable, "-m", "benchmarks.training", "--memory", memory, "--loss", loss)
-    done = subprocess.run(
-        [*command, *map(str, flags)], check=True, cwd=ROOT, stdout=subprocess.PIPE, text=True
-    )
+    loss, memory, precision = case
+    command = [sys.executable, "-m", "benchmarks.training"]
+    command += ["--memory", memory, "--loss", loss, "--precision", precision]
+    command += ["--threads", str(arguments.threads), "--updates", str(arguments.updates)]
+    done = subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     tokens_per_second, peak_mib = json.loads(done.stdout)
     return Speed(tokens_per_second=tokens_per_second, peak_mib=peak_mib)
 
 
-def table(speeds: dict[tuple[str, str], list[Speed]]) -> str:
+def table(speeds: dict[Case, list[Speed]]) -> str:
     """The medians, in Markdown."""
-    lines = ["| loss | freed memory | tokens/s | peak, MiB |", "| --- | --- | --: | --: |"]
-    for (loss, memory), found in speeds.items():
+    lines = [
+        "| loss | freed memory | precision | tokens/s | peak, MiB |",
+        "| --- | --- | --- | --: | --: |",
+    ]
+    for (loss, memory, precision), found in speeds.items():
         rate = statistics.median(speed.tokens_per_second for speed in found)
         peak = statistics.median(speed.peak_mib for speed in found)
-        lines.append(f"| {loss} | {memory} | {rate:,.0f} | {peak:,.0f} |")
+        lines.append(f"| {loss} | {memory} | {precision} | {rate:,.0f} | {peak:,.0f} |")
     return "\n".join(lines)
 
 

@@ -91,7 +91,7 @@ def trials(
         experiment = yaml.safe_load((HERE / group["base"]).read_text(encoding="utf-8"))
         experiment |= {"name": name, "description": "A trial"}
         experiment["data"]["report"] = MEASURED
-        experiment["run"] |= {"max_minutes": minutes, "time": "processor"}
+        experiment["run"] |= {"max_minutes": minutes, "time": "processor", "precision": "auto"}
         without, more = others.pop("without", ()), others.pop("train+", ())
         corpora = experiment["data"]["train"]
         experiment["data"]["train"] = [

@@ -24,6 +24,7 @@ from model.train.data.reading import RunText, read_text
 from model.train.data.vocabulary import PAD_ID, START_ID, Vocabularies, load_pieces
 from model.train.finish import finish_run
 from model.train.loop.distributed import Group
+from model.train.loop.precision import precision_on
 from model.train.loop.trainer import SilentObserver, Trainer, build_optimiser
 from model.train.loop.validation import Validator
 from model.train.observer import RunObserver, comparable, fingerprint
@@ -90,6 +91,7 @@ def train(
             (`FirstWorkerError`), the first worker failed and reports why.
     """
     group, places = group or Group(), places or KeyPlaces()
+    experiment = _on_device(experiment, device)
     if resume and start_from is not None and group.is_first:
         fields = {
             "start_from": str(start_from),
@@ -140,6 +142,12 @@ def train(
             return _run(
                 experiment, parts, recorder, output, text=text, group=group, should_stop=should_stop
             )
+
+
+def _on_device(experiment: Experiment, device: torch.device) -> Experiment:
+    """The experiment with the precision that it is run in, for the report and the card to name."""
+    precision = precision_on(device, experiment.run.precision)
+    return replace(experiment, run=replace(experiment.run, precision=precision))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,10 +13,10 @@ from benchmarks.training import Speed
 def test_every_case_is_measured_in_every_round(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked: list[tuple[str, str]] = []
+    asked: list[training.Case] = []
 
-    def in_a_process(_: object, *, loss: str, memory: str) -> Speed:
-        asked.append((loss, memory))
+    def in_a_process(_: object, case: training.Case) -> Speed:
+        asked.append(case)
         return Speed(tokens_per_second=float(len(asked)), peak_mib=100.0)
 
     monkeypatch.setattr(training, "in_a_process", in_a_process)
@@ -24,21 +24,22 @@ def test_every_case_is_measured_in_every_round(
 
     training.main()
 
-    assert asked[:4] == asked[7:3:-1] == asked[8:]
+    assert asked[:8] == asked[15:7:-1] == asked[16:]
     (file,) = tmp_path.iterdir()
     result = json.loads(file.read_text(encoding="utf-8"))
     folder = "/".join(tmp_path.parts[-2:])
     assert result["command"] == f"python -m benchmarks.training --rounds 3 --results {folder}"
-    assert [(case["loss"], case["memory"]) for case in result["cases"]] == asked[:4]
-    assert result["cases"][0]["tokens_per_second"] == [1.0, 8.0, 9.0]
-    assert "| cross-entropy | as it is | 8 | 100 |" in capsys.readouterr().out
+    named = [(case["loss"], case["memory"], case["precision"]) for case in result["cases"]]
+    assert named == asked[:8]
+    assert result["cases"][0]["tokens_per_second"] == [1.0, 16.0, 17.0]
+    assert "| cross-entropy | as it is | float32 | 16 | 100 |" in capsys.readouterr().out
 
 
 def test_one_case_trains(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(training, "NUM_WARM_UP", 0)
-    words = ["--memory", "as it is", "--loss", "R-Drop", "--updates", "1"]
+    words = ["--memory", "as it is", "--loss", "R-Drop", "--precision", "float32", "--updates", "1"]
     monkeypatch.setattr(sys, "argv", ["training", *words])
 
     training.main()

@@ -10,6 +10,7 @@ from model.errors import ConfigError
 from model.train.config.limits import at_least
 
 Precision = Literal["float32", "bfloat16"]
+PrecisionName = Literal["auto", "float32", "bfloat16"]
 Time = Literal["wall", "processor"]
 Metric = Literal["bleu", "chrf", "loss"]
 BleuTokenizer = Literal["13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "none"]
@@ -37,7 +38,8 @@ class RunConfig:
         update_freq: Batches per update; their gradients add up to the large batch's exactly.
         precision: "bfloat16" computes encoder and decoder in it (`model.train.loop.working_copy`)
             and the products of the output projection. Weights, embeddings, softmax and the loss are
-            float32 either way, and so is what a CPU sums over tokens for norms.
+            float32 either way, and so is what a CPU sums over tokens for norms. "auto" is the
+            faster one of both on the machine that trains (`model.train.loop.precision`).
         compile: Run the stacks through `torch.compile` while training; needs triton on CUDA, a
             C++ compiler on a CPU.
         max_skipped_updates: An update whose loss or gradient is not finite is skipped; the run
@@ -69,7 +71,7 @@ class RunConfig:
     time: Time = "wall"
     batch_tokens: int = 4096
     update_freq: int = 1
-    precision: Precision = "float32"
+    precision: PrecisionName = "float32"
     compile: bool = False
     max_skipped_updates: int = 10
     seed: int = 1

@@ -17,10 +17,11 @@ from torch import Tensor
 from model.errors import ConfigError
 from model.nn.masks import padding_mask
 from model.nn.transformer import Transformer
-from model.train.config.run import Precision
+from model.train.config.run import PrecisionName
 from model.train.data.batching import IGNORED, Batch
 from model.train.loop.loss import label_smoothed_loss, projected_loss
 from model.train.loop.paired_loss import paired_loss, projected_paired_loss
+from model.train.loop.precision import precision_on
 
 INDUCTOR = "inductor"
 """torch's own backend, the one that is worth the time."""
@@ -29,9 +30,10 @@ _CXX_COMPILERS = ("g++", "clang++", "c++")
 _C_COMPILERS = ("cc", "gcc", "clang")
 
 
-def compute_context(device: torch.device, precision: Precision) -> torch.autocast:
+def compute_context(device: torch.device, precision: PrecisionName) -> torch.autocast:
     """Context with the precision of a run."""
-    return torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16")
+    is_low = precision_on(device, precision) == "bfloat16"
+    return torch.autocast(device.type, torch.bfloat16, enabled=is_low)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

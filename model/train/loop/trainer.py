@@ -21,6 +21,7 @@ from model.train.data.batching import Batch, BatchPosition, BatchStream
 from model.train.loop.distributed import Group
 from model.train.loop.memory import naming_batches
 from model.train.loop.objective import batch_loss, compiled_stacks, compute_context, plain_stacks
+from model.train.loop.precision import precision_on
 from model.train.loop.working_copy import WorkingCopy, in_bfloat16
 from model.train.saved.averaging import MovingAverage
 from model.train.saved.state import Progress
@@ -127,12 +128,13 @@ class Trainer:
         self._stream = stream
         self._optimiser_config = optimiser_config
         self._schedule = schedule
-        self._run = run
-        self._clock = clock
         self._device = next(transformer.parameters()).device
+        self._run = replace(run, precision=precision_on(self._device, run.precision))
+        self._clock = clock
         self._group = group or Group()
         self._average = average
-        self._copy = WorkingCopy(transformer) if run.precision == "bfloat16" else None
+        is_low = self._run.precision == "bfloat16"
+        self._copy = WorkingCopy(transformer) if is_low else None
         stacks = plain_stacks(transformer) if self._copy is None else self._copy.stacks
         stacks = compiled_stacks(stacks, self._device) if run.compile else stacks
         self._stacks = stacks if self._copy is None else in_bfloat16(stacks)

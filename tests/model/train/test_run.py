@@ -253,6 +253,17 @@ def test_minutes_of_the_processor_pass_only_while_it_works(
     assert "6 updates in 0 minutes" in card
 
 
+def test_the_card_names_the_precision_that_was_chosen_for_the_machine(
+    data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("model.train.loop.precision.has_feature", lambda _: False)
+    chosen = replace(EXPERIMENT, run=replace(EXPERIMENT.run, precision="auto"))
+    assert run(data_folder, tmp_path, experiment=chosen)
+    card = (tmp_path / "checkpoint" / "card.md").read_text(encoding="utf-8")
+    assert "; float32, seed 1" in card
+    assert read_experiment(tmp_path / "experiment.yaml").run.precision == "float32"
+
+
 def test_the_moving_average_is_scored_and_competes_at_the_end(
     data_folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
