@@ -146,15 +146,21 @@ def _seconds(commands: Sequence[Sequence[str]], look: Callable[[], object] | Non
 
 
 def _await_end(process: "subprocess.Popen[bytes]") -> None:
-    """Wait until a process has ended, and leave what the system tells of it, where it can be."""
+    """Wait until a process has ended, and leave what the system tells of it, where it can be.
+
+    Raises:
+        TimeoutExpired: It takes too long.
+    """
     if sys.platform != "linux":
         process.wait(_TIMEOUT_SECONDS)
         return
     descriptor = os.pidfd_open(process.pid)
     try:
-        select.select([descriptor], [], [], _TIMEOUT_SECONDS)
+        has_ended, _, _ = select.select([descriptor], [], [], _TIMEOUT_SECONDS)
     finally:
         os.close(descriptor)
+    if not has_ended:
+        raise subprocess.TimeoutExpired(process.args, _TIMEOUT_SECONDS)
 
 
 def _kind_of(words: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import bulk
 from benchmarks.bulk import WAYS, command_of, measured
 from benchmarks.bulk_rows import Way
 
@@ -45,6 +46,15 @@ def test_two_workers_without_a_cluster_are_two_commands_that_share_the_lines(
 def test_a_command_that_fails_ends_the_benchmark(tmp_path: Path) -> None:
     (tmp_path / "0-0-0-1").write_text("in the way", encoding="utf-8")
     with pytest.raises(subprocess.CalledProcessError):
+        measured([_way("local", 1)], (1, 3), tmp_path)
+
+
+def test_a_command_that_takes_too_long_ends_the_benchmark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bulk, "_TIMEOUT_SECONDS", 0.4)
+    monkeypatch.setattr(bulk, "command_of", lambda *_: ["sleep", "0.6"])
+    with pytest.raises(subprocess.TimeoutExpired):
         measured([_way("local", 1)], (1, 3), tmp_path)
 
 
