@@ -15,8 +15,6 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-import torch
-
 from benchmarks.machine import describe_command, describe_machine
 from benchmarks.results_file import RESULTS, write_result
 from model.config import SearchConfig
@@ -64,10 +62,11 @@ class Contestant:
     Args:
         directory: The checkpoint.
         search: How it is searched.
+        num_threads: Threads of its network.
     """
 
-    def __init__(self, directory: Path, search: SearchConfig) -> None:
-        self._checkpoint = load_for_decoding(directory)
+    def __init__(self, directory: Path, search: SearchConfig, *, num_threads: int) -> None:
+        self._checkpoint = load_for_decoding(directory, num_threads=num_threads)
         self._translator = Translator(self._checkpoint, max_rows=128)
         self._search = search
         manifest = self._checkpoint.manifest
@@ -120,11 +119,13 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--results", type=Path, default=RESULTS)
     arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
     started = datetime.now(UTC)
     sources, references = read_lines(arguments.source), read_lines(arguments.reference)
     search = SearchConfig(beam_size=arguments.beam_size)
-    contestants = [Contestant(directory, search) for directory in arguments.checkpoints]
+    contestants = [
+        Contestant(directory, search, num_threads=arguments.threads)
+        for directory in arguments.checkpoints
+    ]
     for contestant in contestants:
         tokenizer = arguments.tokenize or default_tokenizer(contestant.target)
         contestant.score(sources, references, tokenizer)

@@ -3,10 +3,14 @@
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
 from benchmarks import shapes
+from model.loading import Runnable, load_for_decoding
+from model.native.network import Int8Network
 from support.tiny_checkpoint import EN_ZH, generated_pairs, write_tiny_checkpoint
 
 
@@ -20,16 +24,28 @@ def test_every_checkpoint_is_scored_and_timed(
     words = [str(tmp_path / "a.en"), str(tmp_path / "a.zh")]
     for name in ("one", "two"):
         words += [str(write_tiny_checkpoint(tmp_path / name, name=name, pairs=(EN_ZH,)))]
-    words += ["--rounds", "3", "--results", str(tmp_path / "results")]
+    words += ["--rounds", "3", "--threads", "2", "--results", str(tmp_path / "results")]
     monkeypatch.setattr(sys, "argv", ["shapes", *words])
+    loaded: list[Runnable] = []
 
-    shapes.main()
+    def load(directory: Path, **options: Any) -> Runnable:
+        loaded.append(load_for_decoding(directory, **options))
+        return loaded[-1]
+
+    monkeypatch.setattr(shapes, "load_for_decoding", load)
+    before = torch.get_num_threads()
+
+    try:
+        shapes.main()
+        assert [_num_threads(runnable) for runnable in loaded] == [2, 2]
+    finally:
+        torch.set_num_threads(before)
 
     (file,) = (tmp_path / "results").iterdir()
     result = json.loads(file.read_text(encoding="utf-8"))
     files = [f"{tmp_path.name}/{name}" for name in ("a.en", "a.zh", "one", "two")]
     assert result["command"] == (
-        f"python -m benchmarks.shapes {' '.join(files)} --rounds 3"
+        f"python -m benchmarks.shapes {' '.join(files)} --rounds 3 --threads 2"
         f" --results {tmp_path.name}/results"
     )
     assert {shape["compute_type"] for shape in result["shapes"]} <= {"int8", "float32"}
@@ -40,6 +56,12 @@ def test_every_checkpoint_is_scored_and_timed(
         assert "tok:zh" in shape["bleu_signature"]
     printed = capsys.readouterr().out
     assert "\n| one | 2 + 2, 32 | 0.1 M | " in printed
+
+
+def _num_threads(runnable: Runnable) -> int:
+    """Threads of its network."""
+    network = runnable.network
+    return network.team.num_threads if isinstance(network, Int8Network) else torch.get_num_threads()
 
 
 def test_the_table_has_medians() -> None:
