@@ -35,7 +35,6 @@ from model.text.marks.finding import find_marks
 from model.text.marks.inline_codes import ANY_CODE, class_of, code
 from model.text.subwords.tokenizer import Tokenizer
 
-ROOT = Path(__file__).resolve().parents[1]
 ELEMENTS = (("<b>", "</b>"), ("<i>", "</i>"), ('<a href="x">', "</a>"))
 _TAG = re.compile(r"<[^<>]*>")
 _WORD = re.compile(r"\w+")
