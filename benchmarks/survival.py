@@ -4,7 +4,8 @@ Sends the texts of survival_texts.txt (mails, release notes, Markdown, subtitles
 interfaces, markup, capitals, lists, long lines, mixed scripts) to `/v1/translate`, English ones
 into German and Chinese, others into English. What has to survive is marked in the file by hand, and
 so known without the rules that are judged: ⟦as it is⟧, ⟪by its digits⟫. Each such item is kept, or
-the segment that it is in is flagged (`quality`), or it is lost and nobody says so. Prints shares by
+the segment that it is in is flagged (`quality`), or it is lost and nobody says so; where the same
+stands in several segments, it is kept in those that have it in their translation. Prints shares by
 direction and by kind of text, names all that is lost, and writes
 benchmarks/results/survival-<time>.json. Leaves with 1 if less than the mark is kept or flagged.
 """
@@ -19,7 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from benchmarks.digits import has_number
 from benchmarks.load import Client
@@ -33,10 +34,36 @@ MIN_SHARE = 0.995
 _TARGETS = {"en": ("de", "zh-Hans"), "de": ("en",), "zh": ("en",)}
 _HEADING = re.compile(r"^=== ([^|\n]+) \| (\w+) \| ([^|\n]+)\n", re.MULTILINE)
 _ITEM = re.compile(r"⟦([^⟧]+)⟧|⟪([^⟫]+)⟫")
-_DIGITS = re.compile(r"\d+")
 _WORD_SIZE = 4  # characters of an item below which it may be part of something else
 
 Fate = Literal["kept", "flagged", "lost"]
+_Segment: TypeAlias = Mapping[str, Any]
+"""Of a reply."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marked:
+    """What has to survive at a place of a text.
+
+    Attributes:
+        item: Its characters.
+        begin: Where it is in what is sent.
+        is_number: It comes with the same digits, and not as it is.
+    """
+
+    item: str
+    begin: int
+    is_number: bool = False
+
+    @property
+    def end(self) -> int:
+        """Behind it."""
+        return self.begin + len(self.item)
+
+    def comes_through(self, source: str, target: str) -> bool:
+        """Whether it is in a target as in its source."""
+        judge = has_number if self.is_number else comes_through
+        return judge(self.item, source, target)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,16 +75,14 @@ class Text:
         language: Its language.
         kind: What sort of text it is.
         plain: What is sent.
-        exact: Items that come as they are, one entry each time.
-        numbers: Items that come with the same digits.
+        items: What of it has to survive, in its order, one entry each time.
     """
 
     name: str
     language: str
     kind: str
     plain: str
-    exact: tuple[str, ...]
-    numbers: tuple[str, ...]
+    items: tuple[Marked, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,15 +100,21 @@ def read_texts(content: str) -> Iterator[Text]:
     """The texts of a file: a line `=== name | language | kind`, then the text with its items."""
     _, *parts = _HEADING.split(content)
     for name, language, kind, marked in zip(*[iter(parts)] * 4, strict=True):
-        items = _ITEM.findall(marked)
+        plain, items = _unmarked(marked.strip("\n"))
         yield Text(
-            name=name.strip(),
-            language=language,
-            kind=kind.strip(),
-            plain=_ITEM.sub(lambda item: item[1] or item[2], marked).strip("\n"),
-            exact=tuple(exact for exact, _ in items if exact),
-            numbers=tuple(number for _, number in items if number),
+            name=name.strip(), language=language, kind=kind.strip(), plain=plain, items=items
         )
+
+
+def _unmarked(marked: str) -> tuple[str, tuple[Marked, ...]]:
+    """A text without the brackets of its items, and these."""
+    plain, items, done = "", [], 0
+    for found in _ITEM.finditer(marked):
+        plain += marked[done : found.start()]
+        item = found[1] or found[2]
+        items.append(Marked(item=item, begin=len(plain), is_number=found[1] is None))
+        plain, done = plain + item, found.end()
+    return plain + marked[done:], tuple(items)
 
 
 def fates(text: Text, translation: Mapping[str, Any], direction: str) -> Iterator[Item]:
@@ -94,21 +125,52 @@ def fates(text: Text, translation: Mapping[str, Any], direction: str) -> Iterato
         translation: Of the reply, with its segments.
         direction: From and to where.
     """
-    flagged = [one["source"] for one in translation["segments"] if one["quality"]["failed"]]
-    digits = [digit for source in flagged for digit in _DIGITS.findall(source)]
-    for item in text.exact:
-        is_kept = comes_through(item, text.plain, translation["text"])
-        is_flagged = any(item in source or source in item for source in flagged)
-        yield _item(text, direction, item, is_kept=is_kept, is_flagged=is_flagged)
-    for item in text.numbers:
-        is_kept = has_number(item, text.plain, translation["text"])
-        is_flagged = all(digit in digits for digit in _DIGITS.findall(item))
-        yield _item(text, direction, item, is_kept=is_kept, is_flagged=is_flagged)
+    places = list(_places(text, translation["segments"]))
+    for marked in text.items:
+        own = [one for begin, one in places if _is_in(marked, begin, one["source"])]
+        fate: Fate = "lost"
+        if _is_kept(marked, text, translation, own):
+            fate = "kept"
+        elif any(one["quality"]["failed"] for one in own):
+            fate = "flagged"
+        yield Item(text=text.name, direction=direction, kind=text.kind, item=marked.item, fate=fate)
 
 
-def _item(text: Text, direction: str, item: str, *, is_kept: bool, is_flagged: bool) -> Item:
-    fate: Fate = "kept" if is_kept else "flagged" if is_flagged else "lost"
-    return Item(text=text.name, direction=direction, kind=text.kind, item=item, fate=fate)
+def _places(text: Text, segments: Iterable[_Segment]) -> Iterator[tuple[int, _Segment]]:
+    """Where each segment begins in its text.
+
+    Raises:
+        ValueError: The text has no such segment behind the one before.
+    """
+    end = 0
+    for segment in segments:
+        begin = text.plain.index(segment["source"], end)
+        end = begin + len(segment["source"])
+        yield begin, segment
+
+
+def _is_in(marked: Marked, begin: int, source: str) -> bool:
+    """Whether a segment that begins there has an item, or a part of it."""
+    return begin < marked.end and marked.begin < begin + len(source)
+
+
+def _is_kept(
+    marked: Marked, text: Text, translation: Mapping[str, Any], own: Sequence[_Segment]
+) -> bool:
+    """Whether an item comes through.
+
+    If the text and its translation do not have it equally often, its own segments have it and
+    another one that should does not.
+    """
+    if marked.comes_through(text.plain, translation["text"]):
+        return True
+    source, target = (" ".join(one[side] for one in own) for side in ("source", "text"))
+    if marked.item not in source or not marked.comes_through(source, target):
+        return False
+    return any(
+        marked.item in one["source"] and not marked.comes_through(one["source"], one["text"])
+        for one in translation["segments"]
+    )
 
 
 def comes_through(item: str, source: str, target: str) -> bool:
