@@ -3,7 +3,8 @@
 Decodes with the engine's kernels in one process, in every form of a team (one thread, two, two
 that stay on a core each, two that do not spin while they wait), alone, beside a process that never
 rests, and where somebody takes one core for half of the time, as a hypervisor does that has sold it
-twice. Forms and neighbours take turns within a round. Writes
+twice. Who takes it is asked first if the system allows it (`has_priority` of a round); if not, it
+is one more process that wants the core. Forms and neighbours take turns within a round. Writes
 benchmarks/results/neighbours-<time>.json with every round and prints the medians in tokens/s.
 """
 
@@ -29,21 +30,24 @@ from model.native.network import Int8Network
 from service.cli.network.bench import Rounds
 
 ROOT = Path(__file__).resolve().parents[1]
-_BUSY = "while True: pass"
+_PRIORITY = b"first\n"
+_BUSY = "print(flush=True)\nwhile True: pass"
 _THIEF = """
 import os, sys, time
 os.sched_setaffinity(0, {int(sys.argv[1])})
 try:
     os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
 except PermissionError:
-    print("the core is asked for like anybody's: no right to be asked first", file=sys.stderr)
+    print("like anybody", flush=True)
+else:
+    print("first", flush=True)
 while True:
     until = time.monotonic() + 0.004
     while time.monotonic() < until:
         pass
     time.sleep(0.004)
 """
-"""Whoever has a core for 4 of every 8 ms, and is asked first."""
+"""Whoever wants a core for 4 of every 8 ms, and is asked first if that is allowed; says whether."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +79,8 @@ NEIGHBOURS: Mapping[str, Sequence[str] | None] = {
 
 
 @contextmanager
-def neighbour(name: str, core: int) -> Iterator[None]:
-    """One of `NEIGHBOURS`, until the block is left.
+def neighbour(name: str, core: int) -> Iterator[bool]:
+    """One of `NEIGHBOURS`, until the block is left, and whether it is asked before others.
 
     Args:
         name: Which one.
@@ -84,11 +88,13 @@ def neighbour(name: str, core: int) -> Iterator[None]:
     """
     code = NEIGHBOURS[name]
     if code is None:
-        yield
+        yield False
         return
-    with subprocess.Popen([sys.executable, "-c", *code, str(core)]) as process:
+    command = [sys.executable, "-c", *code, str(core)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
         try:
-            yield
+            yield process.stdout.readline() == _PRIORITY  # said when it begins
         finally:
             process.kill()
 
@@ -127,20 +133,21 @@ def speed(runnable: Runnable, arguments: argparse.Namespace) -> float:
 def measure(
     runnable: Runnable, arguments: argparse.Namespace, cores: Sequence[int]
 ) -> list[dict[str, object]]:
-    """Every turn: its round, form, neighbour and speed."""
+    """Every turn: its round, form, neighbour, whether that is asked first, and speed."""
     assert isinstance(runnable.network, Int8Network)
     found: list[dict[str, object]] = []
     for turn in range(arguments.turns):
         for other in NEIGHBOURS:
             for name, form in FORMS.items():
                 with (
-                    neighbour(other, cores[-1]),
+                    neighbour(other, cores[-1]) as has_priority,
                     team_of(runnable.network, form, cores) as network,
                 ):
                     fast = speed(replace(runnable, network=network), arguments)
                 gc.collect()  # a session holds its team, whose threads end with it
                 row = {"turn": turn, "form": name, "neighbour": other}
-                found.append(row | {"tokens_per_second": round(fast, 1)})
+                row |= {"has_priority": has_priority, "tokens_per_second": round(fast, 1)}
+                found.append(row)
     return found
 
 
@@ -199,6 +206,8 @@ def main() -> int:
         "medians": medians(rows),
     }
     path = write_result(arguments.results, "neighbours", started, report)
+    if not any(row["has_priority"] for row in rows):
+        print("the core was not stolen: nobody had the right to be asked first", file=sys.stderr)
     for form, of_form in medians(rows).items():
         print(form, *(f"{other}: {fast:.0f}" for other, fast in of_form.items()), sep="; ")
     print(path)

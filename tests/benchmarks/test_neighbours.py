@@ -3,10 +3,17 @@
 import os
 import subprocess
 import sys
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 from benchmarks import neighbours
+from model.loading import load_for_decoding
+from model.native import kernels
+from support.tiny_checkpoint import write_tiny_checkpoint
 
 
 def _row(form: str, neighbour: str, speed: float) -> dict[str, object]:
@@ -30,8 +37,43 @@ def test_a_neighbour_runs_while_it_is_there_and_no_longer(
         return started[-1]
 
     monkeypatch.setattr(subprocess, "Popen", start)
-    with neighbours.neighbour(name, min(os.sched_getaffinity(0))):
+    with neighbours.neighbour(name, min(os.sched_getaffinity(0))) as has_priority:
         [process] = started
+        assert has_priority == (os.sched_getscheduler(process.pid) == os.SCHED_FIFO)
         assert process.args[0] == sys.executable  # type: ignore[index]  # a list
         assert process.poll() is None
     assert process.returncode is not None
+
+
+def test_alone_nobody_is_asked_before_others() -> None:
+    with neighbours.neighbour("alone", 0) as has_priority:
+        assert not has_priority
+
+
+def test_whoever_has_no_right_to_be_asked_first_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = "import os\ndef refuse(*_): raise PermissionError\nos.sched_setscheduler = refuse\n"
+    (code,) = neighbours.NEIGHBOURS["on a stolen core"] or ()
+    monkeypatch.setattr(neighbours, "NEIGHBOURS", {"on a stolen core": (refused + code,)})
+    with neighbours.neighbour("on a stolen core", min(os.sched_getaffinity(0))) as has_priority:
+        assert not has_priority
+
+
+@pytest.mark.skipif(kernels.find_problem() is not None, reason="no int8 here")
+def test_the_result_says_who_was_asked_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def neighbour(name: str, core: int) -> Iterator[bool]:
+        yield name == "on a stolen core"
+
+    monkeypatch.setattr(neighbours, "neighbour", neighbour)
+    monkeypatch.setattr(neighbours, "speed", lambda *_: 1.0)
+    monkeypatch.setattr(neighbours, "FORMS", {"1 thread": neighbours.FORMS["1 thread"]})
+    runnable = load_for_decoding(write_tiny_checkpoint(tmp_path / "a"), num_threads=1)
+    cores = sorted(os.sched_getaffinity(0))
+    rows = neighbours.measure(runnable, Namespace(turns=1), cores)
+    assert [(row["neighbour"], row["has_priority"]) for row in rows] == [
+        ("alone", False),
+        ("beside a busy process", False),
+        ("on a stolen core", True),
+    ]
