@@ -65,23 +65,23 @@ class BodyReader:
         return await self._decode_object(body)
 
     async def read_query(self, request: Request) -> dict[str, object]:
-        """The values of the query string; beside a JSON object it has none.
+        """The values of the query string.
 
         Raises:
             RequestError: 400 or 413.
         """
         self._check_query(request)
-        if _is_json(body_type(request)):
-            return {}
-        return await self._decode(request.scope["query_string"], "", "the query string")
+        given = request.scope["query_string"]
+        return await self._decode(given, "", "the query string") if given else {}
 
     async def read_values(
         self, request: Request, query: Mapping[str, object] | None = None
     ) -> dict[str, object]:
-        """The values of a JSON object, or of a form and the query string together.
+        """The values of a JSON object or a form, and those of the query string.
 
-        A form's value hides one of the same name in the query string. A name that comes
-        twice in one of them has a list of values.
+        A body's value hides one of the same name in the query string. A name that comes twice
+        in a form or a query string has a list of values. A body that is empty is none, whatever
+        it is said to be: clients name their type of body with every request.
 
         Args:
             request: Its body has not been read.
@@ -94,10 +94,10 @@ class BodyReader:
         media_type = body_type(request)
         values = dict(await self.read_query(request) if query is None else query)
         body = await self.read_bytes(request)
-        if _is_json(media_type):
-            return await self._decode_object(body)
         if not body:
             return values
+        if _is_json(media_type):
+            return values | await self._decode_object(body)
         if media_type not in _FORM_TYPES:
             raise _unsupported(media_type, "application/json or a form")
         return values | await self._decode(body, request.headers["content-type"], "the form")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
-from service.errors import invalid
+from service.errors import RequestError, invalid
 
 if TYPE_CHECKING:
     from python_multipart.multipart import MultipartCallbacks
@@ -95,15 +95,28 @@ def _multipart_pairs(data: bytes, content_type: str) -> list[tuple[str, str]]:
         parser.write(data)
         parser.finalize()
     except FormParserError as error:
-        raise invalid("the form is not valid multipart/form-data") from error
+        raise no_form() from error
+    if not fields.is_complete:
+        raise no_form()
     return fields.pairs
 
 
+def no_form() -> RequestError:
+    """A 400: a form of parts that is none, or ends before its last boundary."""
+    return invalid("the form is not valid multipart/form-data")
+
+
 class _MultipartFields:
-    """Collector of a multipart form's text fields; files are refused."""
+    """Collector of a multipart form's text fields; files are refused.
+
+    Attributes:
+        pairs: Names and values.
+        is_complete: The last boundary has come.
+    """
 
     def __init__(self) -> None:
         self.pairs: list[tuple[str, str]] = []
+        self.is_complete = False
         self._header_name = b""
         self._header_value = b""
         self._disposition = b""
@@ -117,8 +130,12 @@ class _MultipartFields:
             "on_header_end": self._end_header,
             "on_part_data": self._add_data,
             "on_part_end": self._end,
+            "on_end": self._complete,
         }
         return MultipartParser(boundary, callbacks)
+
+    def _complete(self) -> None:
+        self.is_complete = True
 
     def _begin(self) -> None:
         self._disposition = b""

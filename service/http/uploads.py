@@ -15,7 +15,7 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import Request
 
 from service.errors import RequestError, invalid, too_long
-from service.http.forms import boundary_of
+from service.http.forms import boundary_of, no_form
 
 if TYPE_CHECKING:
     from python_multipart.multipart import MultipartCallbacks
@@ -118,7 +118,7 @@ class FormBody:
         try:
             self._parser.write(data)
         except FormParserError as error:
-            raise _no_form() from error
+            raise no_form() from error
         self._fed_bytes += len(data)
         around = self._fed_bytes - self.num_bytes
         if around > MAX_FRAME_BYTES:
@@ -133,9 +133,9 @@ class FormBody:
         try:
             self._parser.finalize()
         except FormParserError as error:
-            raise _no_form() from error
+            raise no_form() from error
         if not self._is_complete:
-            raise _no_form()
+            raise no_form()
 
     def _complete(self) -> None:
         self._is_complete = True
@@ -194,10 +194,6 @@ class FormBody:
                 value=self._field_bytes,
                 limit=MAX_FIELD_BYTES,
             )
-
-
-def _no_form() -> RequestError:
-    return invalid("the form is not valid multipart/form-data")
 
 
 def check_announced(request: Request, *, max_bytes: int) -> None:

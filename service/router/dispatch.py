@@ -289,11 +289,13 @@ class Dispatcher:
 def _decoded(request: Request, data: bytes, *, takes_forms: bool) -> Mapping[str, object]:
     """The values of a body, and of the query string where forms are taken."""
     media_type = body_type(request)
-    if not takes_forms or media_type == "application/json" or media_type.endswith("+json"):
+    if not takes_forms:
         return decode_object(data)
     values = decode_form(request.scope["query_string"], "", "the query string")
     if not data:
         return values
+    if media_type == "application/json" or media_type.endswith("+json"):
+        return values | decode_object(data)
     content_type = request.headers.get("content-type", "")
     if media_type not in (FORM_TYPE, "application/x-www-form-urlencoded"):
         return values  # a group refuses it in its own words

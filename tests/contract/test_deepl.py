@@ -10,6 +10,7 @@ from support.markup_trees import tree_of
 from support.running_server import RunningServer
 
 TEXT = "The cat sees the river."
+JSON_TYPE = {"content-type": "application/json"}
 KEY = {"authorization": "DeepL-Auth-Key a-key"}
 
 
@@ -215,6 +216,9 @@ def test_languages_are_listed_as_sources_and_targets(client: httpx.Client) -> No
         client.get("/v2/languages", params=kind),
         client.request("GET", "/v2/languages", data=kind),
         client.post("/v2/languages", json=kind),
+        client.get("/v2/languages", params=kind, headers=JSON_TYPE),
+        client.request("GET", "/v2/languages", params=kind, json={}),
+        client.request("GET", "/v2/languages", params={"type": "source"}, json=kind),
     ):
         assert (reply.status_code, reply.json()) == (200, targets)
     assert "'type'" in _message(client.get("/v2/languages", params={"type": "x"}), 400)
@@ -234,7 +238,7 @@ def test_usage_grows_by_what_was_translated(client: httpx.Client) -> None:
     before = client.get("/v2/usage").json()
     _translations(_translate(client, text=[TEXT, "7"]))
     _message(_translate(client, text=["a" * 20_001]), 413)
-    after = client.post("/v2/usage").json()
+    after = client.post("/v2/usage", headers=JSON_TYPE).json()
     assert after["character_count"] == before["character_count"] + len(TEXT) + 1
     assert after["character_limit"] == before["character_limit"] == 1_000_000_000_000
 

@@ -117,6 +117,22 @@ def test_what_is_not_there_is_a_404(client: httpx.Client, glossary: str) -> None
     assert "source_lang" in _message(client.get(f"/v3/glossaries/{glossary}/entries"), 400)
 
 
+@pytest.mark.parametrize("body", [b"", b"{}"])
+def test_what_is_fetched_or_forgotten_may_say_a_type_of_body(
+    client: httpx.Client, glossary: str, body: bytes
+) -> None:
+    def ask(method: str, path: str) -> int:
+        kind = {"content-type": "application/json"}
+        return client.request(method, path, content=body, headers=kind).status_code
+
+    pair = "source_lang=en&target_lang=zh"
+    for path in ("/v2/glossary-language-pairs", "/v2/glossaries", f"/v2/glossaries/{glossary}"):
+        assert ask("GET", path) == 200
+    assert ask("GET", f"/v3/glossaries/{glossary}/entries?{pair}") == 200
+    assert ask("DELETE", f"/v3/glossaries/{glossary}/dictionaries?{pair}") == 204
+    assert ask("DELETE", f"/v3/glossaries/{glossary}") == 204
+
+
 def test_version_2_has_no_glossary_without_just_one_dictionary(
     client: httpx.Client, glossary: str
 ) -> None:

@@ -241,6 +241,22 @@ def test_whatever_comes_for_a_key_is_refused_and_never_a_fault(closed: RunningSe
         send()
 
 
+def test_a_key_in_the_query_string_counts_beside_any_body(
+    closed: RunningServer, keys: dict[str, str]
+) -> None:
+    text = {"q": "A cat.", "source": "en", "target": "zh"}
+    large = text | {"q": "A cat. " * 10_000}  # more than is read of a body for a key
+    with closed.client() as client:
+        for key, status in ((keys["alice"], 200), ("no", 403)):
+            query = {"api_key": key}
+            for body in ({"json": text}, {"data": text}):
+                reply = client.post("/translate", params=query, **body)  # type: ignore[arg-type]
+                assert reply.status_code == status
+        assert client.post("/translate", params={"api_key": "no"}, json=large).status_code == 403
+        reply = client.post("/translate", params={"api_key": keys["alice"]}, json=large)
+        assert (reply.status_code, reply.json()["limit"]) == (413, 20_000)
+
+
 def test_neither_keys_nor_texts_nor_addresses_are_in_the_log_or_the_metrics(
     closed: RunningServer, keys: dict[str, str]
 ) -> None:

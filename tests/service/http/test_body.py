@@ -76,6 +76,17 @@ def test_a_form_hides_the_query_string_and_the_query_string_fills_it_up(
     assert _values(reader, request) == {"q": "form", "source": "en", "target": "zh"}
 
 
+def test_json_hides_the_query_string_and_the_query_string_fills_it_up(reader: BodyReader) -> None:
+    request = _request(b'{"q": "json", "n": 1}', query=b"q=query&target=zh", content_type=JSON)
+    assert _values(reader, request) == {"q": "json", "n": 1, "target": "zh"}
+
+
+def test_an_empty_body_is_none_whatever_it_is_said_to_be(reader: BodyReader) -> None:
+    for content_type in (JSON, FORM, "multipart/form-data", "text/plain", ""):
+        request = _request(query=b"type=target", content_type=content_type)
+        assert _values(reader, request) == {"type": "target"}
+
+
 def test_a_query_string_without_a_body_is_enough(reader: BodyReader) -> None:
     assert _values(reader, _request(query=b"q=a+b%21&source=en")) == {"q": "a b!", "source": "en"}
 

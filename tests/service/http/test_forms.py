@@ -58,6 +58,13 @@ def test_a_broken_multipart_form_is_refused() -> None:
     assert "multipart" in _message(b"not a form at all", MULTIPART)
 
 
+def test_a_form_that_is_cut_off_is_refused_wherever_that_is() -> None:
+    data = _multipart(_field("q", "a"), _field("source", "en")).removesuffix(b"\r\n")
+    assert decode_form(data, MULTIPART, "the form") == {"q": "a", "source": "en"}
+    for end in range(len(data)):
+        assert "multipart" in _message(data[:end], MULTIPART)
+
+
 def test_a_content_type_is_read_without_regard_to_case() -> None:
     data = _multipart(_field("q", "a"))
     assert decode_form(data, "Multipart/FORM-Data; Boundary=xyz", "the form") == {"q": "a"}

@@ -44,20 +44,21 @@ def _dispatcher(data: bytes) -> Dispatcher:
 
 
 @pytest.mark.parametrize(
-    ("path", "values"),
+    ("path", "values", "query"),
     [
-        ("/translate", {"q": [""] * 4, "source": "auto", "target": "en"}),
-        ("/v1/translate", {"texts": [""] * 4, "target": "en"}),
-        ("/v2/translate", {"text": [""] * 4, "target_lang": "EN"}),
+        ("/translate", {"q": [""] * 4, "source": "auto", "target": "en"}, b""),
+        ("/translate", {"q": [""] * 4, "source": "auto"}, b"target=en&q="),
+        ("/v1/translate", {"texts": [""] * 4, "target": "en"}, b""),
+        ("/v2/translate", {"text": [""] * 4, "target_lang": "EN"}, b""),
     ],
 )
 def test_more_texts_than_a_request_may_have_are_not_looked_at(
-    path: str, values: dict[str, object]
+    path: str, values: dict[str, object], query: bytes
 ) -> None:
     headers = [(b"content-type", b"application/json")]
     scope = {"type": "http", "method": "POST", "path": path, "headers": headers}
     dispatcher = _dispatcher(json.dumps(values).encode())
     with pytest.raises(RequestError) as caught:
-        asyncio.run(dispatcher.translate(Request(scope | {"query_string": b""})))
+        asyncio.run(dispatcher.translate(Request(scope | {"query_string": query})))
     problem = caught.value.problem
     assert (problem.status, problem.value, problem.limit) == (413, 4, 3)
