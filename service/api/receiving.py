@@ -9,13 +9,13 @@ whose key comes in the form is known before more than a keyless body may have is
 import asyncio
 import io
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import FileResponse, Response
+from starlette.responses import Response
 
 from model.documents.kinds import KINDS, kind_of, media_type
 from model.text.constraints.glossary import Glossary
@@ -26,6 +26,7 @@ from service.documents.room import Upload
 from service.errors import ClientGoneError, Problem, RequestError, body_timeout, invalid
 from service.front import Front
 from service.http.body import body_type
+from service.http.files import FileReply
 from service.http.uploads import (
     FORM_TYPE,
     Body,
@@ -134,8 +135,14 @@ class Receiving:
             caller = await self.access.admit_with(request, None)
         return self.queue.find(job_id, owner_of(caller).key_name)
 
-    async def result(self, job: DocumentJob) -> Response:
+    async def result(
+        self, job: DocumentJob, *, on_sent: Callable[[], Awaitable[None]] | None = None
+    ) -> Response:
         """The translated file of a job.
+
+        Args:
+            job: As it is now.
+            on_sent: Called once all of the file was sent.
 
         Raises:
             RequestError: A 409: there is none; a 404: it has just been removed; a 503.
@@ -144,11 +151,12 @@ class Receiving:
         found = await self.queue.on_disk(_stat, path)
         if found is None:
             raise no_such_document()
-        return FileResponse(
+        return FileReply(
             path,
-            stat_result=found,
+            found,
             media_type=media_type(job.asked.kind),
-            filename=translated_name(job.asked),
+            name=translated_name(job.asked),
+            on_sent=on_sent,
         )
 
     async def _head_in_time(

@@ -70,6 +70,7 @@ class DocumentJob:
         result_bytes: Of the translated file.
         work_bytes: Of the files that it has beside its source while it is worked on.
         error: Why there is no result, as a sentence.
+        is_fetched: Whoever had the link to its result has had all of it: nobody need delete it.
     """
 
     id: str
@@ -87,6 +88,7 @@ class DocumentJob:
     result_bytes: int = 0
     work_bytes: int = 0
     error: str | None = None
+    is_fetched: bool = False
 
     @property
     def is_ended(self) -> bool:

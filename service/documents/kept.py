@@ -22,14 +22,14 @@ class KeptJobs(Mapping[str, DocumentJob]):
 
     def __init__(self, jobs: Iterable[DocumentJob] = ()) -> None:
         self._jobs: dict[str, DocumentJob] = {}
-        self._numbers: Counter[str] = Counter()
+        self._own: dict[str, dict[str, DocumentJob]] = {}
         self._bytes: Counter[str] = Counter()
         self.num_bytes = 0
         for job in jobs:
             self.put(job)
 
     def __repr__(self) -> str:
-        return f"<KeptJobs: {len(self)} of {len(self._numbers)} callers, {self.num_bytes} bytes>"
+        return f"<KeptJobs: {len(self)} of {len(self._own)} callers, {self.num_bytes} bytes>"
 
     def __getitem__(self, job_id: str) -> DocumentJob:
         return self._jobs[job_id]
@@ -42,7 +42,11 @@ class KeptJobs(Mapping[str, DocumentJob]):
 
     def number_of(self, identity: str) -> int:
         """How many jobs a caller has."""
-        return self._numbers[identity]
+        return len(self._own.get(identity, ()))
+
+    def of(self, identity: str) -> list[DocumentJob]:
+        """The jobs of a caller."""
+        return list(self._own.get(identity, {}).values())
 
     def bytes_of(self, identity: str) -> int:
         """What the files of a caller's jobs have."""
@@ -50,23 +54,24 @@ class KeptJobs(Mapping[str, DocumentJob]):
 
     def put(self, job: DocumentJob) -> None:
         """Keep a job, in the place of the one of its name."""
-        before = self._jobs.get(job.id)
-        if before is not None:
-            self._count(before, -1)
+        self.pop(job.id)
         self._jobs[job.id] = job
+        self._own.setdefault(job.owner.identity, {})[job.id] = job
         self._count(job, 1)
 
     def pop(self, job_id: str) -> DocumentJob | None:
         """Keep a job no longer; returns it, None where there is none."""
         job = self._jobs.pop(job_id, None)
-        if job is not None:
-            self._count(job, -1)
+        if job is None:
+            return None
+        identity = job.owner.identity
+        self._count(job, -1)
+        del self._own[identity][job_id]
+        if not self._own[identity]:  # callers come and go
+            del self._own[identity], self._bytes[identity]
         return job
 
     def _count(self, job: DocumentJob, sign: int) -> None:
         identity, size = job.owner.identity, sign * job.stored_bytes
         self.num_bytes += size
         self._bytes[identity] += size
-        self._numbers[identity] += sign
-        if not self._numbers[identity]:  # callers come and go
-            del self._numbers[identity], self._bytes[identity]

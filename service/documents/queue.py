@@ -31,7 +31,7 @@ from service.documents.jobs import (
 )
 from service.documents.kept import KeptJobs
 from service.documents.places import Places
-from service.documents.room import QueueLimits, Upload, check_bytes, check_number
+from service.documents.room import QueueLimits, Upload, check_bytes, check_number, gives_way
 from service.documents.store import JobFiles, JobStore
 from service.documents.work import TextTranslator, work_on
 from service.errors import RequestError, cut_off, draining, unavailable
@@ -40,7 +40,6 @@ from service.telemetry.document_metrics import DocumentMetrics, DocumentResult
 _LOGGER = logging.getLogger("dragoman.documents")
 
 _DISK_ERRORS = (OSError, sqlite3.Error)
-_MAX_EXPIRY_SECONDS = 60.0
 
 T = TypeVar("T")
 
@@ -159,8 +158,12 @@ class DocumentQueue:
         """
         if self._is_leaving:
             raise draining()
-        check_number(self.limits, self._jobs, self._uploads.values(), owner.identity)
         store, job_id = self._store, self._new_id()
+        uploads = self._uploads.values()
+        while job := gives_way(self.limits, self._jobs, uploads, owner.identity):
+            self._jobs.pop(job.id)
+            self._remove_later(store, job.id)
+        check_number(self.limits, self._jobs, uploads, owner.identity, now=self._now())
         upload = Upload(job_id=job_id, files=store.files(job_id), identity=owner.identity)
         self._uploads[job_id] = upload
         try:
@@ -168,10 +171,11 @@ class DocumentQueue:
         finally:
             del self._uploads[job_id]
             if job_id not in self._jobs:
-                with contextlib.suppress(
-                    RuntimeError
-                ):  # the thread has left: the next start tidies
-                    self.thread.submit(store.remove, job_id)
+                self._remove_later(store, job_id)
+
+    def _remove_later(self, store: JobStore, job_id: str) -> None:
+        with contextlib.suppress(RuntimeError):  # the thread has left: the next start tidies
+            self.thread.submit(store.remove, job_id)
 
     def hold(self, upload: Upload, num_bytes: int) -> None:
         """Have a file that arrives hold room for so many bytes, if it holds fewer.
@@ -237,6 +241,13 @@ class DocumentQueue:
         if job.state != "done":
             raise not_ready(job)
         return self._store.files(job.id)
+
+    async def note_fetched(self, job_id: str) -> None:
+        """Have a job whose result was fetched by its link give way to its caller's next files."""
+        job = self._jobs.get(job_id)
+        if job is not None and not job.is_fetched:
+            with contextlib.suppress(RequestError):  # known while the server runs, and logged
+                await self.change(job_id, is_fetched=True)
 
     async def ended(self, job_id: str) -> DocumentJob:
         """A job, once it is done or has failed.
@@ -337,7 +348,7 @@ class DocumentQueue:
                     await self.remove(job)
                 except RequestError:
                     _LOGGER.warning("document_not_removed")
-            await asyncio.sleep(min(_MAX_EXPIRY_SECONDS, keep / 2))
+            await asyncio.sleep(self.limits.look_seconds)
 
 
 def _is_same(secret: str, shown: str) -> bool:

@@ -8,11 +8,13 @@ shuts nobody out. Pure; what there is at a moment is `service.documents.queue`.
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from service.documents.jobs import DocumentJob
 from service.documents.kept import KeptJobs
 from service.documents.store import JobFiles
 from service.errors import RequestError, overloaded
 
 _RETRY_SECONDS = 60.0
+_MAX_LOOK_SECONDS = 60.0
 _LEFT_TO_OTHERS = 0.25
 """Of the bytes that others have not taken; the first file of a caller may have them all."""
 
@@ -39,6 +41,11 @@ class QueueLimits:
     keep_seconds: float
     max_total_jobs: int = 10_000
 
+    @property
+    def look_seconds(self) -> float:
+        """Between two looks at which results have been kept for long enough."""
+        return min(_MAX_LOOK_SECONDS, self.keep_seconds / 2)
+
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Upload:
@@ -62,6 +69,8 @@ def check_number(
     jobs: KeptJobs,
     uploads: Collection[Upload],
     identity: str,
+    *,
+    now: float,
 ) -> None:
     """Return if one more file may come, whatever it has.
 
@@ -70,16 +79,41 @@ def check_number(
         jobs: Those that there are.
         uploads: Files that arrive already.
         identity: The caller that it would count for.
+        now: Seconds since 1970.
 
     Raises:
         RequestError: A 429: there are too many.
     """
-    own = jobs.number_of(identity) + sum(upload.identity == identity for upload in uploads)
+    own = number_of(jobs, uploads, identity)
     if own >= limits.max_jobs:
-        raise slowdown(f"{own} documents are kept for you", value=own, limit=limits.max_jobs)
+        words = f"{own} documents are kept for you"
+        seconds = _RETRY_SECONDS
+        ends = [job.ended for job in jobs.of(identity)]
+        if len(ends) == own and None not in ends:  # nothing changes before one is forgotten
+            first = min(end for end in ends if end is not None)
+            seconds = max(1.0, first + limits.keep_seconds + limits.look_seconds - now)
+        raise slowdown(words, value=own, limit=limits.max_jobs, seconds=seconds)
     total = len(jobs) + len(uploads)
     if total >= limits.max_total_jobs:
         raise slowdown(f"{total} documents are kept", value=total, limit=limits.max_total_jobs)
+
+
+def number_of(jobs: KeptJobs, uploads: Collection[Upload], identity: str) -> int:
+    """How many documents a caller has, those that arrive included."""
+    return jobs.number_of(identity) + sum(upload.identity == identity for upload in uploads)
+
+
+def gives_way(
+    limits: QueueLimits, jobs: KeptJobs, uploads: Collection[Upload], identity: str
+) -> DocumentJob | None:
+    """The job of a caller that goes for their next file, because its result has been fetched.
+
+    None where they may have one more in any case, or where all are still waited for.
+    """
+    if number_of(jobs, uploads, identity) < limits.max_jobs:
+        return None
+    fetched = (job for job in jobs.of(identity) if job.is_fetched)
+    return min(fetched, key=lambda job: (job.ended or 0.0, job.id), default=None)
 
 
 def check_bytes(

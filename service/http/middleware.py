@@ -97,10 +97,13 @@ class Edge:
             await self._app(scope, receive, send)
             return
         started = self._clock()
-        context = RequestContext(request_id=self._request_id(scope), trace_id=trace_id_in(scope))
+        is_head = scope["method"] == "HEAD"
+        context = RequestContext(
+            request_id=self._request_id(scope), is_head=is_head, trace_id=trace_id_in(scope)
+        )
         attach_context(scope, context)
         is_last = self._is_last(scope["method"], scope["path"])
-        asked = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
+        asked = {**scope, "method": "GET"} if is_head else scope
         answer = _Answer(
             send,
             request_id=context.request_id,

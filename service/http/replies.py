@@ -114,6 +114,7 @@ _DESCRIPTIONS = {
     409: "Another one is running, it is so already, or the new checkpoints cannot be served;"
     " the old ones still are.",
     413: "The request is too long.",
+    416: "The file has no such range.",
     429: "Too much is waiting, or too much was asked for; Retry-After says when to come back.",
     431: "The request line and the headers are too long.",
     503: "Booting, shutting down or without an engine; Retry-After says when to come back.",

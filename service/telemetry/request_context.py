@@ -24,6 +24,7 @@ class RequestContext:
 
     Attributes:
         request_id: From X-Request-ID, or made.
+        is_head: Only the head of the answer was asked for.
         code: The error's code, if it was one.
         late_status: Of an error that came after the answer had begun; None if there was none.
         num_texts: Texts of a translation request.
@@ -36,6 +37,7 @@ class RequestContext:
     """
 
     request_id: str
+    is_head: bool = False
     code: str | None = None
     late_status: int | None = None
     num_texts: int | None = None

@@ -155,6 +155,29 @@ def test_libretranslates_file_is_a_link(client: httpx.Client, expected: str) -> 
     assert reply.json()["error"] == "Invalid request: missing source parameter"
 
 
+def test_a_range_of_a_result_that_cannot_be_is_refused_in_json(
+    client: httpx.Client, expected: str
+) -> None:
+    form = {"source": "en", "target": "zh"}
+    reply = client.post("/translate_file", files={"file": ("a.txt", PLAIN)}, data=form)
+    url, all_of_it = reply.json()["translatedFileUrl"], f"{expected}\r\n\r\n7.30\n".encode()
+    for given, status, content in (
+        ("bytes=0-3", 206, all_of_it[:4]),
+        ("lines=0-3", 200, all_of_it),
+        ("lines", 200, all_of_it),
+    ):
+        reply = client.get(url, headers={"range": given})
+        assert (reply.status_code, reply.content) == (status, content)
+    for given in ("bytes", "bytes=", "bytes=5-2", "bytes=a-b"):
+        refused = client.get(url, headers={"range": given})
+        assert (refused.status_code, refused.json()["code"]) == (400, "invalid_request")
+        assert (refused.json()["value"], refused.json()["limit"]) == (given, "bytes=FIRST-LAST")
+    refused = client.get(url, headers={"range": "bytes=9999-"})
+    assert (refused.status_code, refused.json()["code"]) == (416, "range_not_satisfiable")
+    assert refused.json()["limit"] == len(all_of_it)
+    assert refused.headers["content-range"] == f"bytes */{len(all_of_it)}"
+
+
 def test_deepls_document_has_a_key(client: httpx.Client, expected: str) -> None:
     files = {"file": ("a.txt", PLAIN)}
     reply = client.post("/v2/document", files=files, data={"target_lang": "ZH"})

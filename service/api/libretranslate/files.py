@@ -2,12 +2,14 @@
 
 Owns these paths. The answer is a link, so the request waits until the file is translated, and a
 client that leaves takes its job along. Whoever has the link has the file, as clients send no key
-for it; it cannot be guessed. The way of an upload is `service.api.receiving`.
+for it; it cannot be guessed. The contract has no way to forget a file, so one that has been fetched
+gives way to its caller's next ones. The way of an upload is `service.api.receiving`.
 """
 
 import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -45,7 +47,7 @@ FILE_RESPONSES: dict[int | str, dict[str, Any]] = {
 }
 DOWNLOAD_RESPONSES: dict[int | str, dict[str, Any]] = {
     200: TRANSLATED_FILE,
-    **error_responses(404),
+    **error_responses(400, 404, 416),
 }
 
 
@@ -129,7 +131,7 @@ def build_files(receiving: Receiving) -> APIRouter:
         job = queue.find_by_secret(job_id, secret)
         if ending != job.asked.kind or job.state != "done":
             raise no_such_document()
-        return await receiving.result(job)
+        return await receiving.result(job, on_sent=partial(queue.note_fetched, job.id))
 
     return router
 

@@ -49,7 +49,7 @@ STATUS_RESPONSES: dict[int | str, dict[str, Any]] = {
 }
 RESULT_RESPONSES: dict[int | str, dict[str, Any]] = {
     200: TRANSLATED_FILE,
-    **error_responses(401, 403, 404, 409, 429),
+    **error_responses(400, 401, 403, 404, 409, 416, 429),
 }
 REMOVED_RESPONSES: dict[int | str, dict[str, Any]] = {
     204: {"description": "It is forgotten; what was being done to it has stopped."},

@@ -44,6 +44,10 @@ def test_sums_are_those_of_a_count(changes: list[DocumentJob | str]) -> None:
         assert {caller: kept.number_of(caller) for caller in CALLERS} == {
             caller: numbers[caller] for caller in CALLERS
         }
+        assert {caller: sorted(one.id for one in kept.of(caller)) for caller in CALLERS} == {
+            caller: sorted(one.id for one in oracle.values() if one.owner.identity == caller)
+            for caller in CALLERS
+        }
         assert {caller: kept.bytes_of(caller) for caller in CALLERS} == {
             caller: sizes[caller] for caller in CALLERS
         }

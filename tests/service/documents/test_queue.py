@@ -249,6 +249,32 @@ def test_room_is_held_while_a_file_arrives_and_given_back(parts: Parts) -> None:
     run(scenario)
 
 
+def test_what_was_fetched_gives_way_to_its_callers_next_file_after_a_restart_too(
+    parts: Parts,
+) -> None:
+    async def scenario() -> None:
+        async with parts.queue(max_jobs=2) as queue:
+            first, second = [await queue.ended((await sent(queue)).id) for _ in range(2)]
+            with pytest.raises(RequestError) as caught:
+                queue.room(OWNER).__enter__()
+            assert caught.value.problem.retry_after_seconds == 100.0 + 50.0
+            await queue.note_fetched(second.id)
+            await queue.note_fetched("none")
+            assert queue.find(second.id, "").is_fetched  # until another file comes
+        async with parts.queue(max_jobs=2) as queue:
+            third = await sent(queue)
+            with pytest.raises(RequestError, match="no such document"):
+                queue.find(second.id, "")
+            await queue.on_disk(lambda: None)
+            assert not (parts.folder / second.id).exists()
+            for one in (first, third):
+                assert (await queue.ended(one.id)).state == "done"
+            with pytest.raises(RequestError, match="2 documents are kept for you"):
+                await sent(queue)
+
+    run(scenario)
+
+
 def test_an_upload_holds_what_has_come_of_it_and_gives_it_back(parts: Parts) -> None:
     async def scenario() -> None:
         async with parts.queue(max_total_bytes=10_000) as queue:

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from service.documents.kept import KeptJobs
-from service.documents.room import QueueLimits, Upload, check_bytes, check_number
+from service.documents.room import QueueLimits, Upload, check_bytes, gives_way
+from service.documents.room import check_number as check_number_at
 from service.documents.store import JobFiles
 from service.errors import RequestError
 from support.document_jobs import job
@@ -32,6 +33,17 @@ def check(arriving: Upload, num_bytes: int, *others: Upload, jobs: int = 0) -> N
     check_bytes(LIMITS, kept, [arriving, *others], arriving, num_bytes)
 
 
+def check_number(
+    limits: QueueLimits,
+    jobs: KeptJobs,
+    uploads: list[Upload],
+    identity: str,
+    *,
+    now: float = 0.0,
+) -> None:
+    check_number_at(limits, jobs, uploads, identity, now=now)
+
+
 def refusal(caught: pytest.ExceptionInfo[RequestError]) -> tuple[str, object, object]:
     problem = caught.value.problem
     assert (problem.status, problem.code) == (429, "overloaded")
@@ -53,6 +65,41 @@ def test_a_caller_has_so_many_those_that_arrive_included() -> None:
     words = "Slowdown: 2 documents are kept for you; the limit is 2"
     assert refusal(caught) == (words, 2, 2)
     check_number(LIMITS, KeptJobs([job("a")]), [upload(A, 0)], B)
+
+
+@pytest.mark.parametrize(
+    ("ends", "num_uploads", "seconds"),
+    [
+        ((40.0, 20.0), 0, 10.0),  # kept for 60 s, and seen to be over within 30 s
+        ((40.0, -80.0), 0, 1.0),  # it is over, and goes with the next look
+        ((20.0,), 1, 60.0),
+        ((20.0, None), 0, 60.0),  # one that fails may go sooner
+    ],
+)
+def test_a_caller_is_told_when_a_place_comes_free(
+    ends: tuple[float | None, ...], num_uploads: int, seconds: float
+) -> None:
+    kept = KeptJobs(
+        job(f"{number}", ended=end, state="translating" if end is None else "done")
+        for number, end in enumerate(ends)
+    )
+    with pytest.raises(RequestError) as caught:
+        check_number(LIMITS, kept, [upload(A, 0)] * num_uploads, A, now=100.0)
+    assert caught.value.problem.retry_after_seconds == seconds
+
+
+def test_of_a_caller_who_has_no_place_left_what_was_fetched_first_gives_way() -> None:
+    ends = {"a": 7.0, "b": 5.0}
+    fetched = [job(name, state="done", ended=end, is_fetched=True) for name, end in ends.items()]
+    kept = KeptJobs(fetched)
+    found = gives_way(LIMITS, kept, [], A)
+    assert found is not None
+    assert found.id == "b"
+    assert gives_way(LIMITS, kept, [], B) is None
+    assert gives_way(LIMITS, KeptJobs(fetched[:1]), [], A) is None  # there is room
+    assert gives_way(LIMITS, KeptJobs(fetched[:1]), [upload(A, 0)], A) == fetched[0]
+    waited_for = [job(name, state="done", ended=5.0) for name in "ab"]
+    assert gives_way(LIMITS, KeptJobs(waited_for), [], A) is None
 
 
 def test_all_callers_have_so_many() -> None:
