@@ -25,7 +25,8 @@ it does not document. They override `_start_asgi_task`, the callbacks of its par
 `send_400_response`, `timeout_keep_alive_handler`, `eof_received`, `shutdown` and `connection_made`,
 and call `_unset_keepalive_if_required`. They put their own objects in the place of its `flow` and
 `parser` and of its cycle's `transport` and `send` (`service.http.whole`, which also reads its
-`flow`, `default_headers` and `on_response`, and the checks of headers). They read and set `cycle`,
+`flow`, `default_headers` and `on_response`, sets its `chunked_encoding` and
+`expected_content_length`, and has the checks of headers). They read and set `cycle`,
 `pipeline`, `url` and `headers`, and of a `RequestResponseCycle` the `keep_alive`, `disconnected`,
 `message_event`, `response_started`, `response_complete` and `waiting_for_100_continue`. The bound
 moves up when tests/service/http and tests/e2e pass with the next version.

@@ -3,7 +3,8 @@
 Owns that a reply which is there when its head is sent goes out in one piece where the server takes
 it so, which ours does: two messages would pass through every middleware, and uvicorn looks at each
 header of an answer twice. Whatever is not plain (a connection that ends, HEAD, a client that does
-not read) goes uvicorn's way. What such a reply says is `service.http.replies`.
+not read) goes uvicorn's way; in HTTP/1.0, which has no chunks (RFC 9112, section 6.1), an answer
+without a length ends with its connection. What such a reply says is `service.http.replies`.
 """
 
 from typing import TYPE_CHECKING
@@ -40,18 +41,22 @@ class WholeAnswers:
         transport: Of the connection.
     """
 
-    __slots__ = ("_cycle", "_send", "_transport")
+    __slots__ = ("_cycle", "_has_chunks", "_send", "_transport", "_until_end")
 
     def __init__(self, cycle: RequestResponseCycle, transport: "asyncio.Transport") -> None:
         self._cycle = cycle
         self._send = cycle.send
         self._transport = transport
+        self._has_chunks = cycle.scope["http_version"] != "1.0"
+        self._until_end = False
         cycle.scope[_KEY] = True  # type: ignore[literal-required]  # a name of our own
 
     async def __call__(self, message: Message) -> None:
         """Send a message of the answer."""
         body = message.pop(WHOLE, None)
         if body is None:
+            if not self._has_chunks:
+                self._leave_unframed(message)
             await self._send(message)  # type: ignore[arg-type]  # Starlette's name of the same
             return
         if (data := self._plain(message, body)) is None:
@@ -64,6 +69,15 @@ class WholeAnswers:
         self._transport.write(data)
         cycle.message_event.set()
         cycle.on_response()
+
+    def _leave_unframed(self, message: Message) -> None:
+        """Have uvicorn write what has no length as it is; of HTTP/1.0 it keeps no connection."""
+        if message["type"] == "http.response.start":
+            self._until_end = all(name != b"content-length" for name, _ in message["headers"])
+            if self._until_end:
+                self._cycle.chunked_encoding = False
+        elif self._until_end:
+            self._cycle.expected_content_length = len(message.get("body", b""))
 
     def _plain(self, message: Message, body: bytes) -> bytes | None:
         """All bytes of an answer after which its connection goes on; None where it is another."""

@@ -37,6 +37,23 @@ def test_an_answer_in_one_message_is_that_of_two_and_the_connection_goes_on(stat
     asyncio.run(ask())
 
 
+def test_without_a_length_http_1_0_gets_no_chunks_but_the_end_of_its_connection() -> None:
+    async def ask() -> None:
+        async with serving_app() as served:
+            for request in (get("/large"), get("/large", b"connection: keep-alive")):
+                head, _, body = (
+                    await served.exchange(request.replace(b"HTTP/1.1", b"HTTP/1.0"))
+                ).partition(b"\r\n\r\n")
+                assert b"transfer-encoding" not in head
+                assert b"\r\nconnection: close" in head
+                assert body == b"x" * 256 * 65_536
+            answer = await served.exchange(get("/one").replace(b"HTTP/1.1", b"HTTP/1.0"))
+            assert b"content-length: 9\r\n" in answer
+            assert answer.endswith(b"\r\n\r\nfine /one")
+
+    asyncio.run(ask())
+
+
 def test_answers_of_requests_that_were_sent_ahead_keep_their_order() -> None:
     async def ask() -> None:
         async with serving_app() as served:
