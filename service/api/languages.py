@@ -132,8 +132,9 @@ def _chosen_route(
 ) -> ChosenRoute:
     directions = table.all if model is None else _directions_of(table, model)
     is_named = source.lower() != AUTO
-    named = _tags(source, aliases, directions.languages) if is_named else []
-    targets = _tags(target, aliases, directions.languages)
+    # Of all that is loaded: a language that the model alone has not is no mistake in a code.
+    named = _tags(source, aliases, table.all.languages) if is_named else []
+    targets = _tags(target, aliases, table.all.languages)
     if not is_named:
         return _any_source(table, directions, targets, model=model)
     found = list(product(named, targets))
@@ -141,7 +142,7 @@ def _chosen_route(
         if hop is not None:
             return ChosenRoute(route=Route(hops=(hop,)))
     for one, other in found:
-        if one == other:
+        if one == other and one in directions.languages:
             return ChosenRoute(route=Route(hops=(), stays_in=one))
     if model is not None:
         raise _not_translated(table, model, found[0])
@@ -161,8 +162,9 @@ def _any_source(
             first = next(iter(by_source.values()))
             stays = Route(hops=(), stays_in=target)
             return ChosenRoute(route=first, by_source={**by_source, target: stays})
-    named = (directions.all_sources[0], targets[0])
-    raise _unreachable(table, *named) if model is None else _not_translated(table, model, named)
+    if model is not None:
+        raise _not_translated(table, model, (None, targets[0]))
+    raise _unreachable(table, directions.all_sources[0], targets[0])
 
 
 def _routes_to(table: RoutingTable, target: str, straight: Directions | None) -> dict[str, Route]:
@@ -188,12 +190,16 @@ def _directions_of(table: RoutingTable, model: str) -> Directions:
     return directions
 
 
-def _not_translated(table: RoutingTable, model: str, languages: tuple[str, str]) -> RequestError:
+def _not_translated(
+    table: RoutingTable, model: str, languages: tuple[str | None, str]
+) -> RequestError:
+    """A 400 that lists the models that do translate these languages; None is any source."""
     source, target = languages
-    others = [hop.checkpoint for hop in table.all.hops(source, target)]
+    named = table.all.sources(target) if source is None else [source]
+    others = dict.fromkeys(hop.checkpoint for one in named for hop in table.all.hops(one, target))
+    shown = "" if source is None else f" from {language_name(source)} ({source})"
     return unknown_model(
-        f"model {model} does not translate from {language_name(source)} ({source})"
-        f" to {language_name(target)} ({target})",
+        f"model {model} does not translate{shown} to {language_name(target)} ({target})",
         value=scalar(model),
         limit=_listed(others) or None,
     )

@@ -96,7 +96,8 @@ def test_who_is_preferred_translates_and_the_reply_says_who_did(client: httpx.Cl
         ({"model": ""}, "invalid_request", 0, 1),
         ({"model": 5}, "invalid_request", 5, "a string"),
         ({"model": ["both"]}, "invalid_request", None, "a string"),
-        ({"model": "german"}, "unsupported_language", "zh-Hans", "de, en"),
+        ({"model": "german"}, "unknown_model", "german", "both, small"),
+        ({"model": "german", "source": "auto"}, "unknown_model", "german", "both, small"),
         (
             {"model": "small", "source": "zh-Hans", "target": "en"},
             "unknown_model",
@@ -194,7 +195,7 @@ def test_a_batch_of_several_languages_has_labels_of_its_own(
 
 def test_a_named_model_goes_straight(client: httpx.Client) -> None:
     content = _refused(client, source="de", target="zh-Hans", model="both")
-    assert content["code"] == "unsupported_language"
+    assert content["code"] == "unknown_model"
     found = _ok(client, texts=GERMAN, target="zh-Hans", model="both")
     assert (found["source"], found["models"]) == ("en", ["both"])
 

@@ -223,10 +223,30 @@ def test_a_name_like_a_text_is_not_repeated() -> None:
     assert caught.value.problem.value == 500
 
 
-def test_a_model_without_a_language_says_which_it_has() -> None:
-    with pytest.raises(RequestError, match=r"^zh-Hans is not supported$") as caught:
-        _chosen("de", "zh-Hans", model="back")
-    assert caught.value.problem.limit == "de, en"
+@pytest.mark.parametrize(
+    ("source", "target", "model", "words", "limit"),
+    [
+        ("en", "zh", "back", "from English (en) to Chinese (zh-Hans)", "there, all"),
+        ("de", "zh", "back", "from German (de) to Chinese (zh-Hans)", None),
+        ("de", "en", "there", "from German (de) to English (en)", "back"),
+        ("auto", "zh", "back", "to Chinese (zh-Hans)", "there, all"),
+        ("zh", "zh", "back", "from Chinese (zh-Hans) to Chinese (zh-Hans)", None),
+    ],
+)
+def test_a_model_without_a_language_says_which_have_it(
+    source: str, target: str, model: str, words: str, limit: str | None
+) -> None:
+    with pytest.raises(RequestError) as caught:
+        _chosen(source, target, model=model)
+    problem = caught.value.problem
+    assert problem.message == f"model {model} does not translate {words}"
+    assert (problem.code, problem.value, problem.limit) == ("unknown_model", model, limit)
+
+
+def test_a_language_that_no_model_has_is_not_the_models_fault() -> None:
+    with pytest.raises(RequestError, match=r"^fr is not supported$") as caught:
+        _chosen("fr", "en", model="back")
+    assert caught.value.problem.limit == "en, zh-Hans, de"
 
 
 def test_a_model_does_not_pivot_and_the_refusal_says_who_translates() -> None:
