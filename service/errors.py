@@ -12,6 +12,8 @@ from model.errors import DragomanError
 Scalar = str | int | float | bool | None
 
 RETRY_AFTER_SECONDS = 5.0
+IDENTITY = "identity"
+"""The content encoding of a body that is as it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +80,20 @@ def too_long(message: str, *, value: Scalar, limit: Scalar) -> RequestError:
     """A 413: too many bytes, texts, characters or segments."""
     return RequestError(
         Problem(status=413, code="too_long", message=message, value=value, limit=limit)
+    )
+
+
+def unsupported_encoding(encoding: Scalar) -> RequestError:
+    """A 415: the body is compressed, or otherwise not as it is."""
+    shown = encoding if isinstance(encoding, str) else "one that is not known"
+    return RequestError(
+        Problem(
+            status=415,
+            code="unsupported_encoding",
+            message=f"the content encoding is {shown}; it must be {IDENTITY}",
+            value=encoding,
+            limit=IDENTITY,
+        )
     )
 
 

@@ -25,7 +25,7 @@ from service.documents.queue import DocumentQueue
 from service.documents.room import Upload
 from service.errors import ClientGoneError, Problem, RequestError, body_timeout, invalid
 from service.front import Front
-from service.http.body import body_type
+from service.http.body import body_type, check_encoding
 from service.http.files import FileReply
 from service.http.uploads import (
     FORM_TYPE,
@@ -93,13 +93,14 @@ class Receiving:
         """The job of a file that is uploaded.
 
         Raises:
-            RequestError: A 400, 401, 403, 408, 413, 429 or 503.
+            RequestError: A 400, 401, 403, 408, 413, 415, 429 or 503.
             ClientGoneError: The client left while sending.
         """
         caller = await self.access.admit(request)
         if caller is None and contract.key_name is None:
             caller = await self.access.admit_with(request, None)
         self.front.check_ready()
+        check_encoding(request)
         check_announced(request, max_bytes=self.queue.limits.max_bytes)
         try:
             async with self.front.arrivals.within(_UPLOAD_SECONDS):

@@ -14,8 +14,17 @@ from typing import NoReturn
 from starlette.requests import Request
 
 from service.access.access import Caller
-from service.errors import ClientGoneError, RequestError, body_timeout, invalid, too_long
-from service.headers import header_of
+from service.errors import (
+    IDENTITY,
+    ClientGoneError,
+    RequestError,
+    body_timeout,
+    invalid,
+    scalar,
+    too_long,
+    unsupported_encoding,
+)
+from service.headers import header_of, headers_of
 from service.http.arrivals import Arrivals, has_arrived
 from service.http.forms import decode_form
 
@@ -54,7 +63,7 @@ class BodyReader:
         """The JSON object of a request that must have one.
 
         Raises:
-            RequestError: 400, 408, 413 or 503.
+            RequestError: 400, 408, 413, 415 or 503.
             ClientGoneError: The client left while sending.
         """
         media_type = body_type(request)
@@ -88,7 +97,7 @@ class BodyReader:
             query: What `read_query` found; None reads it first.
 
         Raises:
-            RequestError: 400, 408, 413 or 503.
+            RequestError: 400, 408, 413, 415 or 503.
             ClientGoneError: The client left while sending.
         """
         media_type = body_type(request)
@@ -111,9 +120,10 @@ class BodyReader:
         """All of a body as it is.
 
         Raises:
-            RequestError: 408, 413 or 503.
+            RequestError: 408, 413, 415 or 503.
             ClientGoneError: The client left while sending.
         """
+        check_encoding(request)
         announced = header_of(request.scope, b"content-length")
         if announced.isdecimal() and announced.isascii():
             num_bytes = int(announced.lstrip("0")[:_MAX_LENGTH_DIGITS] or "0")
@@ -181,6 +191,21 @@ _FORM_TYPES = frozenset({"application/x-www-form-urlencoded", "multipart/form-da
 def body_type(request: Request) -> str:
     """The media type of a request's body, in small letters, without parameters."""
     return header_of(request.scope, b"content-type").partition(";")[0].strip().lower()
+
+
+def check_encoding(request: Request) -> None:
+    """Return unless a body is said to be compressed: nothing here unpacks it.
+
+    Raises:
+        RequestError: A 415.
+    """
+    scope = request.scope
+    encoding = ", ".join(headers_of(scope, b"content-encoding")).strip()
+    if encoding.lower() in ("", IDENTITY):
+        return
+    length = header_of(scope, b"content-length", "0")
+    if length != "0" or header_of(scope, b"transfer-encoding"):  # else there is none
+        raise unsupported_encoding(scalar(encoding))
 
 
 def _is_json(media_type: str) -> bool:

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from service.errors import Problem
+from service.errors import IDENTITY, Problem
 from service.http.whole import WHOLE, takes_whole
 
 
@@ -63,7 +63,7 @@ class JsonReply(Response):
 
 def error_reply(problem: Problem, headers: Mapping[str, str] | None = None) -> JsonReply:
     """`problem` as a response, with the headers that its status wants."""
-    all_headers = dict(headers or {}) | retry_header(problem)
+    all_headers = dict(headers or {}) | problem_headers(problem)
     if problem.status == 401:
         all_headers["www-authenticate"] = "Bearer"
     return JsonReply(error_content(problem), problem.status, all_headers)
@@ -79,8 +79,10 @@ def error_content(problem: Problem) -> dict[str, object]:
     }
 
 
-def retry_header(problem: Problem) -> dict[str, str]:
-    """Retry-After, where coming back helps."""
+def problem_headers(problem: Problem) -> dict[str, str]:
+    """Retry-After, where coming back helps; and how a body may be encoded, where that was wrong."""
+    if problem.status == 415:
+        return {"accept-encoding": IDENTITY}
     if problem.retry_after_seconds is None:
         return {}
     return {"retry-after": str(math.ceil(problem.retry_after_seconds))}
@@ -114,6 +116,7 @@ _DESCRIPTIONS = {
     409: "Another one is running, it is so already, or the new checkpoints cannot be served;"
     " the old ones still are.",
     413: "The request is too long.",
+    415: "The body is compressed.",
     416: "The file has no such range.",
     429: "Too much is waiting, or too much was asked for; Retry-After says when to come back.",
     431: "The request line and the headers are too long.",

@@ -26,7 +26,7 @@ from service.api.languages import languages_by_likelihood, several_sources
 from service.api.libretranslate.reply import detected_language
 from service.errors import RequestError
 from service.http.arrivals import Arrivals
-from service.http.body import BodyReader, body_type, decode_object
+from service.http.body import BodyReader, body_type, check_encoding, decode_object
 from service.http.disconnect import cancelled_on_disconnect
 from service.http.forms import decode_form
 from service.http.replies import JsonReply
@@ -117,6 +117,7 @@ class Dispatcher:
             raise groups_unavailable(self.directory.groups)
         wording = OF_DOCUMENTS[request.scope["path"]]
         max_bytes = self.settings.documents_max_bytes
+        check_encoding(request)
         check_announced(request, max_bytes=max_bytes)
         with self.room.held(self._address(request)) as hold, new_file() as file:
             body, values = await received(

@@ -78,6 +78,29 @@ def test_errors_have_request_ids_too(client: httpx.Client) -> None:
         assert "x-request-id" in client.get(path).headers
 
 
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("/translate", "error"),
+        ("/v1/translate", "error"),
+        ("/v1/translate/stream", "error"),
+        ("/v1/documents?target=zh&name=a.txt", "error"),
+        ("/translate_file", "error"),
+        ("/v2/translate", "message"),
+        ("/v2/document", "message"),
+        ("/v3/glossaries", "message"),
+    ],
+)
+def test_a_compressed_body_is_refused_in_the_shape_of_its_path(
+    client: httpx.Client, path: str, name: str
+) -> None:
+    for encoding in ("gzip", "br"):
+        headers = JSON | {"content-encoding": encoding}
+        reply = client.post(path, content=b"{}", headers=headers)
+        assert (reply.status_code, reply.headers["accept-encoding"]) == (415, "identity")
+        assert reply.json()[name] == f"the content encoding is {encoding}; it must be identity"
+
+
 def test_logs_have_the_request_but_never_its_text_or_its_query(
     server: RunningServer, client: httpx.Client
 ) -> None:

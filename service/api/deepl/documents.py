@@ -52,6 +52,7 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
         403: "The key is wrong, or there is none where one is required.",
         404: "There is no such document, or its key is another one.",
         413: "The document is too large.",
+        415: "The upload is compressed.",
         429: "There are too many documents; Retry-After says when to come back.",
         503: "Booting, shutting down, without an engine, or not translated yet.",
     }.items()

@@ -19,7 +19,7 @@ from service.api.deepl.languages import LanguageLists, code_name, source_code
 from service.api.deepl.request import ReplyOptions
 from service.errors import Problem
 from service.http.middleware import note_problem
-from service.http.replies import JsonReply, retry_header
+from service.http.replies import JsonReply, problem_headers
 from service.http.replies import error_reply as own_error_reply
 from service.models.requests.translation import TranslatedText
 from service.telemetry.request_context import context_of
@@ -88,6 +88,7 @@ _DESCRIPTIONS = {
     403: "The key is wrong, or there is none where one is required.",
     408: "The body did not arrive in time.",
     413: "The request is too long, or has too many texts.",
+    415: "The body is compressed.",
     429: "Too much is waiting, or too much was asked for; Retry-After says when to come back.",
     503: "Booting, shutting down or without an engine; Retry-After says when to come back.",
     504: "Not finished within the deadline; the work was dropped.",
@@ -138,7 +139,7 @@ def error_reply(problem: Problem, headers: Mapping[str, str] | None = None) -> J
     if problem.code == "invalid_markup":
         message = f"Tag handling parsing failed, please check input: {problem.message}"
         problem = replace(problem, message=message)
-    all_headers = dict(headers or {}) | retry_header(problem)
+    all_headers = dict(headers or {}) | problem_headers(problem)
     return JsonReply({"message": problem.message}, problem.status, all_headers)
 
 

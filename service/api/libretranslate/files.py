@@ -43,7 +43,7 @@ class FileReply(BaseModel):
 
 FILE_RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {"model": FileReply, "description": "Where the translated file is."},
-    **error_responses(400, 401, 403, 408, 413, 429, 503),
+    **error_responses(400, 401, 403, 408, 413, 415, 429, 503),
 }
 DOWNLOAD_RESPONSES: dict[int | str, dict[str, Any]] = {
     200: TRANSLATED_FILE,

@@ -57,14 +57,14 @@ class LanguageReply(BaseModel):
 
 TRANSLATE_RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {"model": LibreTranslateReply, "description": "The translation, in the shape of `q`."},
-    **error_responses(400, 401, 403, 408, 413, 429, 431, 503, 504),
+    **error_responses(400, 401, 403, 408, 413, 415, 429, 431, 503, 504),
 }
 DETECT_RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {
         "model": list[DetectedLanguage],
         "description": "The loaded languages that the text may be in, the likeliest first.",
     },
-    **error_responses(400, 401, 403, 408, 413, 429, 431, 503, 504),
+    **error_responses(400, 401, 403, 408, 413, 415, 429, 431, 503, 504),
 }
 LANGUAGES_RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {"model": list[LanguageReply], "description": "Loaded languages and their targets."},

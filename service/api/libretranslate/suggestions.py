@@ -42,7 +42,7 @@ class SuggestReply(BaseModel):
 
 SUGGEST_RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {"model": SuggestReply, "description": "It was written down."},
-    **error_responses(400, 401, 403, 408, 413, 429, 431, 503),
+    **error_responses(400, 401, 403, 408, 413, 415, 429, 431, 503),
 }
 
 

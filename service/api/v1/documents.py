@@ -41,7 +41,7 @@ class DocumentReply(BaseModel):
 
 UPLOAD_RESPONSES: dict[int | str, dict[str, Any]] = {
     202: {"model": DocumentReply, "description": "It was accepted."},
-    **error_responses(400, 401, 403, 408, 413, 429, 503),
+    **error_responses(400, 401, 403, 408, 413, 415, 429, 503),
 }
 STATUS_RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {"model": DocumentReply, "description": "The document."},

@@ -173,7 +173,7 @@ class TranslateReply(BaseModel):
 
 TRANSLATE_RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {"model": TranslateReply, "description": "One translation per text, in order."},
-    **error_responses(400, 401, 403, 408, 413, 429, 431, 503, 504),
+    **error_responses(400, 401, 403, 408, 413, 415, 429, 431, 503, 504),
 }
 
 

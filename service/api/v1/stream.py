@@ -63,7 +63,7 @@ STREAM_RESPONSES: dict[int | str, dict[str, Any]] = {
         "content": {"text/event-stream": {"schema": _EVENT}},
         "description": _DESCRIPTION,
     },
-    **error_responses(400, 401, 403, 408, 413, 429, 431, 503, 504),
+    **error_responses(400, 401, 403, 408, 413, 415, 429, 431, 503, 504),
 }
 
 

@@ -177,6 +177,32 @@ def test_a_length_that_is_no_number_is_not_believed(reader: BodyReader, length: 
     assert _values(reader, request) == {}
 
 
+@pytest.mark.parametrize("given", ["gzip", "br", "identity, gzip", "x" * 99])
+@pytest.mark.parametrize("content_type", [JSON, FORM])
+def test_a_body_that_is_compressed_is_refused_unread(
+    reader: BodyReader, given: str, content_type: str
+) -> None:
+    headers = {"content_encoding": given, "content_type": content_type, "content_length": "9"}
+    with pytest.raises(RequestError) as caught:
+        _values(reader, _request(is_whole=False, **headers))
+    problem = caught.value.problem
+    assert (problem.status, problem.code, problem.limit) == (
+        415,
+        "unsupported_encoding",
+        "identity",
+    )
+    assert problem.value == (given if len(given) < 40 else len(given))
+
+
+def test_what_is_as_it_is_may_say_so_and_where_there_is_no_body_nothing_counts(
+    reader: BodyReader,
+) -> None:
+    for name in ("identity", "Identity", ""):
+        request = _request(b"q=a", content_encoding=name, content_type=FORM, content_length="3")
+        assert _values(reader, request) == {"q": "a"}
+    assert _values(reader, _request(query=b"q=a", content_encoding="gzip")) == {"q": "a"}
+
+
 def test_a_body_that_never_ends_is_given_up_with_408(reader: BodyReader) -> None:
     assert _status(reader, _request(b"{", is_whole=False, content_type=JSON)) == 408
 
