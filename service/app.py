@@ -28,7 +28,7 @@ from service.access.rates import RateLimiter
 from service.api.admission import Admission
 from service.api.deepl import documents as deepl_documents
 from service.api.deepl import routes as deepl
-from service.api.deepl.reply import error_reply_at
+from service.api.deepl.reply import error_reply_at, is_of_deepl
 from service.api.detecting import undetected_source
 from service.api.languages import NO_ALIASES, choose_route
 from service.api.libretranslate import files as libretranslate_files
@@ -164,6 +164,7 @@ def create_app(
         is_leaving=lambda: front.arrivals.is_over,
         is_last=lambda method, path: has_fronts and (method, path) in endpoints,
         reply_at=error_reply_at,
+        is_traced=is_of_deepl,
     )
     if spans is not None:
         spans.wrap(app, routes=paths)
@@ -338,11 +339,11 @@ def _allow_origins(app: FastAPI, origins: Sequence[str]) -> None:
     """Allow pages of these origins to call the server, without credentials: it has no cookies."""
     app.add_middleware(
         Cors,
-        allow_origins=origins,
-        allow_methods=("DELETE", "GET", "PATCH", "POST", "PUT"),
-        allow_headers=("authorization", "content-type", "x-request-id"),
-        expose_headers=("retry-after", "x-request-id"),
-        allow_credentials=False,
+        reply_at=error_reply_at,
+        origins=origins,
+        methods=("DELETE", "GET", "PATCH", "POST", "PUT"),
+        headers=("authorization", "content-type", "x-request-id", "x-trace-id"),
+        shown=("retry-after", "x-request-id", "x-trace-id"),
     )
 
 

@@ -68,6 +68,8 @@ class Edge:
         is_leaving: Whether the server leaves: then every answer is its connection's last.
         is_last: Whether the answer to a request, by its method and path, is its connection's last.
         reply_at: Makes the answer to a path of what went wrong.
+        is_traced: Whether answers to a path have X-Trace-ID: the request's own, else its id. There
+            a request without X-Request-ID is known by its X-Trace-ID.
     """
 
     def __init__(
@@ -81,8 +83,10 @@ class Edge:
         is_leaving: Callable[[], bool] = lambda: False,
         is_last: Callable[[str, str], bool] = lambda _method, _path: False,
         reply_at: Callable[[str, Problem], ASGIApp] = lambda _path, problem: error_reply(problem),
+        is_traced: Callable[[str], bool] = lambda _path: False,
     ) -> None:
         self._app = app
+        self._is_traced = is_traced
         self._reply_at = reply_at
         self._is_last = is_last
         self._metrics = metrics
@@ -98,15 +102,16 @@ class Edge:
             return
         started = self._clock()
         is_head = scope["method"] == "HEAD"
+        request_id, own_headers = self._identified(scope)
         context = RequestContext(
-            request_id=self._request_id(scope), is_head=is_head, trace_id=trace_id_in(scope)
+            request_id=request_id, is_head=is_head, trace_id=trace_id_in(scope)
         )
         attach_context(scope, context)
         is_last = self._is_last(scope["method"], scope["path"])
         asked = {**scope, "method": "GET"} if is_head else scope
         answer = _Answer(
             send,
-            request_id=context.request_id,
+            own_headers=own_headers,
             is_leaving=(lambda: True) if is_last else self._is_leaving,
         )
         self._metrics.request_started()
@@ -133,9 +138,18 @@ class Edge:
             if not answer.has_started:
                 await self._reply_at(scope["path"], problem)(scope, receive, answer)
 
-    def _request_id(self, scope: Scope) -> str:
-        given = header_of(scope, b"x-request-id")
-        return given if _REQUEST_ID.fullmatch(given) else self._new_request_id()
+    def _identified(self, scope: Scope) -> tuple[str, list[tuple[bytes, bytes]]]:
+        """The id of a request, and the headers that its answer says it by."""
+        request_id = _id_in(scope, b"x-request-id")
+        if not self._is_traced(scope["path"]):
+            request_id = request_id or self._new_request_id()
+            return request_id, [(b"x-request-id", request_id.encode("ascii"))]
+        trace_id = _id_in(scope, b"x-trace-id")
+        request_id = request_id or trace_id or self._new_request_id()
+        return request_id, [
+            (b"x-request-id", request_id.encode("ascii")),
+            (b"x-trace-id", (trace_id or request_id).encode("ascii")),
+        ]
 
     def _note_end(self, scope: Scope, context: RequestContext, status: int, seconds: float) -> None:
         route = self._routes.of(scope["path"])
@@ -173,7 +187,7 @@ class _Answer:
 
     Args:
         send: The server's.
-        request_id: Of the request.
+        own_headers: Those that it has whatever the application says.
         is_leaving: Whether the answer is its connection's last.
 
     Attributes:
@@ -181,9 +195,15 @@ class _Answer:
         has_started: Whether anything was sent.
     """
 
-    def __init__(self, send: Send, *, request_id: str, is_leaving: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        send: Send,
+        *,
+        own_headers: list[tuple[bytes, bytes]],
+        is_leaving: Callable[[], bool],
+    ) -> None:
         self._send = send
-        self._request_id = request_id
+        self._own_headers = own_headers
         self._is_leaving = is_leaving
         self.status = NO_ANSWER
         self.has_started = False
@@ -198,15 +218,21 @@ class _Answer:
 
     def _completed(self, headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
         """Headers of an answer, names in small letters, with those that it lacks."""
-        own = [(b"x-request-id", self._request_id.encode("ascii"))]
+        own = self._own_headers
         if self._is_leaving():
-            own.append((b"connection", b"close"))
+            own = [*own, (b"connection", b"close")]
         replaced = {name for name, _ in own}
         given = [header for header in headers if header[0] not in replaced]
         names = {name for name, _ in given}
         if names.isdisjoint(_SECURITY_NAMES):
             return [*given, *own, *_SECURITY_HEADERS]
         return [*given, *own, *(one for one in _SECURITY_HEADERS if one[0] not in names)]
+
+
+def _id_in(scope: Scope, name: bytes) -> str | None:
+    """The id that a header gives, if no log is harmed by it."""
+    given = header_of(scope, name)
+    return given if _REQUEST_ID.fullmatch(given) else None
 
 
 def _ids(context: RequestContext) -> dict[str, str]:

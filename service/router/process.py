@@ -19,7 +19,7 @@ from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service.api.deepl.languages import LanguageLists
-from service.api.deepl.reply import error_reply_at
+from service.api.deepl.reply import error_reply_at, is_of_deepl
 from service.errors import draining
 from service.http.arrivals import Arrivals
 from service.http.body import BodyReader
@@ -85,6 +85,7 @@ class Router:
             new_request_id=partial(token_hex, 16),
             is_leaving=lambda: self._arrivals.is_over,
             reply_at=error_reply_at,
+            is_traced=is_of_deepl,
         )
         allowed = allow_connections(_CONNECTIONS_PER_CLIENT * settings.max_connections)
         max_connections = max(1, allowed // _CONNECTIONS_PER_CLIENT)

@@ -199,6 +199,21 @@ def test_every_answer_has_a_trace_id(client: httpx.Client) -> None:
         assert reply.headers["x-trace-id"] == reply.headers["x-request-id"]
 
 
+def test_a_trace_id_comes_back_wherever_the_path_leads(client: httpx.Client) -> None:
+    asked = (("GET", "/v2/usage", 200), ("GET", "/v2/none", 404), ("GET", "/v2/translate", 405))
+    for method, path, status in (*asked, ("POST", "/v2/translate", 400)):
+        reply = client.request(method, path, headers={"x-trace-id": "trace-7"})
+        assert reply.status_code == status
+        assert reply.headers["x-trace-id"] == reply.headers["x-request-id"] == "trace-7"
+        both = {"x-trace-id": "trace-7", "x-request-id": "request-7"}
+        reply = client.request(method, path, headers=both)
+        assert {name: reply.headers[name] for name in both} == both
+        for given in ("a b", "x" * 65):
+            reply = client.request(method, path, headers={"x-trace-id": given})
+            assert reply.headers["x-trace-id"] == reply.headers["x-request-id"] != given
+    assert "x-trace-id" not in client.get("/livez", headers={"x-trace-id": "trace-7"}).headers
+
+
 def test_languages_are_listed_as_sources_and_targets(client: httpx.Client) -> None:
     sources = [{"language": "EN", "name": "English"}]
     targets = [

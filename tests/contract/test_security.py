@@ -205,6 +205,10 @@ def test_a_page_of_the_named_origin_may_call_it(closed: RunningServer) -> None:
         assert set(reply.json()) == {"error", "code", "value", "limit"}
         assert (reply.json()["code"], reply.json()["value"]) == ("cors_refused", "origin, method")
         assert "access-control-allow-origin" not in reply.headers
+        reply = client.options("/v2/translate", headers=asked)
+        assert (reply.status_code, set(reply.json())) == (400, {"message"})
+        assert "origin, method" in reply.json()["message"]
+        assert "x-trace-id" in reply.headers
         refused = client.post("/translate", json=TEXT, headers={"origin": "https://page.example"})
         assert refused.status_code == 401
         assert refused.headers["access-control-allow-origin"] == "https://page.example"

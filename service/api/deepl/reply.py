@@ -116,17 +116,14 @@ USAGE_RESPONSES: dict[int | str, dict[str, Any]] = {
 
 
 def answered(handler: Handler) -> Handler:
-    """A handler whose errors have DeepL's shape, and whose answers have a trace id."""
+    """A handler whose errors have DeepL's shape."""
 
     @wraps(handler)
     async def answer(request: Request) -> Response:
-        context = context_of(request)
         try:
-            response = await handler(request)
+            return await handler(request)
         except Exception as error:
-            response = error_reply(note_problem(context, error))
-        response.headers["x-trace-id"] = context.request_id
-        return response
+            return error_reply(note_problem(context_of(request), error))
 
     return answer
 
@@ -143,6 +140,11 @@ def error_reply(problem: Problem, headers: Mapping[str, str] | None = None) -> J
     return JsonReply({"message": problem.message}, problem.status, all_headers)
 
 
+def is_of_deepl(path: str) -> bool:
+    """Whether a path is of this contract, whether there is anything or not."""
+    return path.startswith(_PATHS)
+
+
 def error_reply_at(
     path: str, problem: Problem, headers: Mapping[str, str] | None = None
 ) -> JsonReply:
@@ -153,7 +155,7 @@ def error_reply_at(
         problem: What it is answered with.
         headers: Further ones.
     """
-    if path.startswith(_PATHS):
+    if is_of_deepl(path):
         return error_reply(problem, headers)
     return own_error_reply(problem, headers)
 
