@@ -43,6 +43,8 @@ _OTHER_ENDINGS: Mapping[str, str] = MappingProxyType(
 
 KINDS = tuple(_MEDIA_TYPES)
 """All kinds."""
+ENDINGS = (*KINDS, *_OTHER_ENDINGS)
+"""All endings of files that have a kind."""
 
 
 def kind_of(name: str) -> str | None:

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from model.documents.kinds import KINDS, kind_of, media_type
+from model.documents.kinds import ENDINGS, kind_of, media_type
 from model.text.constraints.glossary import Glossary
 from service.access.access import Access, Caller, key_required
 from service.documents.jobs import DocumentJob, JobOptions, Owner, no_such_document
@@ -247,14 +247,14 @@ def kind_and_name(file_name: str | None) -> tuple[str, str]:
     name = "".join(one for one in name if one.isprintable())[-_MAX_NAME:]
     kind = kind_of(name)
     if kind is None:
-        kinds = ", ".join(f".{one}" for one in KINDS)
+        endings = ", ".join(f".{one}" for one in ENDINGS)
         raise RequestError(
             Problem(
                 status=400,
                 code="unsupported_document",
                 message="Invalid request: file format not supported; the name of the file must"
-                f" end in one of {kinds}",
-                limit=kinds,
+                f" end in one of {endings}",
+                limit=endings,
             )
         )
     return kind, name

@@ -244,7 +244,8 @@ def test_version_3_says_what_a_language_can_be_used_for(client: httpx.Client) ->
     usable = [(one["lang"], one["usable_as_source"], one["usable_as_target"]) for one in found]
     assert usable == [("en", True, False), ("zh", False, True), ("zh-Hans", False, True)]
     assert [one["features"] for one in found] == [{}] * 3
-    assert client.get("/v3/languages", params={"resource": "glossary"}).json() == found
+    for resource in ("glossary", "translate_document"):
+        assert client.get("/v3/languages", params={"resource": resource}).json() == found
     assert client.get("/v3/languages", params={"resource": "write"}).json() == []
     assert "resource" in _message(client.get("/v3/languages"), 400)
 

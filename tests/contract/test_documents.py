@@ -135,6 +135,11 @@ def test_libretranslates_page_is_told_which_files(client: httpx.Client) -> None:
     told = client.get("/frontend/settings").json()
     assert told["filesTranslation"] is True
     assert {".docx", ".odt", ".txt", ".srt"} <= set(told["supportedFilesFormat"])
+    others = {".markdown", ".htm", ".xhtml", ".pot", ".xlf", ".text", ".tab"}
+    assert others <= set(told["supportedFilesFormat"])
+    form = {"source": "en", "target": "zh"}
+    refused = client.post("/translate_file", files={"file": ("a.exe", PLAIN)}, data=form).json()
+    assert refused["limit"].split(", ") == told["supportedFilesFormat"]
 
 
 def test_libretranslates_file_is_a_link(client: httpx.Client, expected: str) -> None:

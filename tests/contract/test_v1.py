@@ -217,6 +217,18 @@ def test_a_deadline_that_passes_is_a_504_with_its_seconds(client: httpx.Client) 
         ({"length_penalty": 11}, "length_penalty is 11; it must be at most 10.0", 11, 10.0),
         ({"max_length": 65}, "max_length is 65; it must be at most 64", 65, 64),
         ({"timeout_seconds": 0}, "timeout_seconds is 0; it must be above 0.0", 0, 0.0),
+        (
+            {"timeout_seconds": 300.00001},
+            "timeout_seconds is 300.00001; it must be at most 300",
+            300.00001,
+            300,
+        ),
+        (
+            {"max_length": 12_345_678},
+            "max_length is 12345678; it must be at most 64",
+            12_345_678,
+            64,
+        ),
         ({"timeout_seconds": 301}, "timeout_seconds is 301; it must be at most 300", 301, 300),
         ({"scores": "yes"}, "scores must be true or false", 3, "true or false"),
         (
@@ -288,7 +300,7 @@ def test_a_field_of_an_entry_that_is_like_a_text_is_not_repeated(client: httpx.C
     values = {"texts": "a", "source": "en", "target": "zh", "glossary": [entry]}
     reply = client.post("/v1/translate", json=values)
     assert reply.status_code == 400
-    assert reply.json()["error"] == "glossary[0].(a field of 49 characters) must be valid"
+    assert reply.json()["error"] == "glossary[0].(a field of 49 characters) is unknown"
 
 
 def test_an_unknown_field_that_is_no_text_is_not_repeated(client: httpx.Client) -> None:

@@ -90,6 +90,10 @@ def test_what_no_model_has_is_accepted_and_said(client: httpx.Client) -> None:
     [
         ({"target_prefix": ["a", "b"]}, "target_prefix has 2 texts; texts has 1"),
         ({"target_prefix": "a\nb"}, "target_prefix must be one line"),
+        ({"target_prefix": "a\tb"}, "target_prefix has a tab; it must have none"),
+        ({"glossary": [{"source": "a\tc", "target": "b"}]}, "source of a glossary entry has a"),
+        ({"glossary": ["a"]}, "glossary[0] must be an object"),
+        ({"glossary": [{"source": "a", "target": "b", "x": 1}]}, "glossary[0].x is unknown"),
         ({"target_prefix": "a" * 2001}, "target_prefix has 2001 characters; it must have at most"),
         ({"target_prefix": "word " * 300}, "target_prefix has"),
         ({"target_prefix": 3}, "target_prefix must be a string or a list of strings"),

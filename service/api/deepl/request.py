@@ -122,8 +122,8 @@ _RESOURCES = (
 )
 
 
-def is_of_texts(values: Mapping[str, object]) -> bool:
-    """Whether the languages of texts or of their glossaries are asked for, and of nothing else.
+def is_translated(values: Mapping[str, object], *, has_documents: bool) -> bool:
+    """Whether the languages of what is translated here are asked for: texts, documents, glossaries.
 
     Raises:
         RequestError: A 400.
@@ -131,7 +131,9 @@ def is_of_texts(values: Mapping[str, object]) -> bool:
     found = choice(values, "resource", _RESOURCES)
     if found is None:
         raise invalid("Missing or invalid argument: resource", limit=", ".join(_RESOURCES))
-    return found in ("translate_text", "glossary")
+    return found in ("translate_text", "glossary") or (
+        has_documents and found == "translate_document"
+    )
 
 
 def _texts(values: Mapping[str, object]) -> tuple[str, ...]:

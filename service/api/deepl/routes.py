@@ -30,7 +30,7 @@ from service.api.deepl.request import (
     LANGUAGE_LIST,
     LANGUAGE_RESOURCE,
     ReplyOptions,
-    is_of_texts,
+    is_translated,
     list_type,
     parse,
     translate_operation,
@@ -144,5 +144,7 @@ def _add_languages(router: APIRouter, admission: Admission, contract: DeepL) -> 
     @answered
     async def features(request: Request) -> Response:
         _, values = await admission.read(request, contract)
-        found = lists.of(admission.front.table)
-        return JsonReply(features_content(found) if is_of_texts(values) else [])
+        front = admission.front
+        found = lists.of(front.table)
+        is_here = is_translated(values, has_documents=front.settings.documents)
+        return JsonReply(features_content(found) if is_here else [])

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from model.documents.kinds import KINDS
+from model.documents.kinds import ENDINGS
 from model.errors import InputError
 from service.access.access import Access
 from service.api.languages import AUTO, LIBRETRANSLATE_ALIASES, find_tags, language_name
@@ -84,7 +84,7 @@ def frontend_content(front: Front, access: Access, accepted: str) -> dict[str, o
 
 
 def _file_endings(front: Front) -> list[str]:
-    return [f".{kind}" for kind in KINDS] if front.settings.documents else []
+    return [f".{ending}" for ending in ENDINGS] if front.settings.documents else []
 
 
 def _source(table: RoutingTable, *, is_detected: bool) -> dict[str, str]:

@@ -260,12 +260,19 @@ def _check_prefix(prefix: str) -> None:
             value=len(prefix),
             limit=MAX_PREFIX_CHARACTERS,
         )
+    if "\t" in prefix:
+        raise invalid(
+            "target_prefix has a tab; it must have none", value=len(prefix), limit="no tab"
+        )
     if not set(LINE_BREAKS).isdisjoint(prefix):
         raise invalid("target_prefix must be one line", value=len(prefix), limit="one line")
 
 
 def _term(name: str, text: str) -> str:
     term = text.strip()
+    if "\t" in term:
+        words = f"{name} of a glossary entry has a tab; it must have none"
+        raise invalid(words, value=len(text), limit="no tab")
     if not term or not set(LINE_BREAKS).isdisjoint(term):
         raise invalid(
             f"{name} of a glossary entry must be one line that is not blank",

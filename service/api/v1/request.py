@@ -323,9 +323,17 @@ def _widened(beam_size: int, fields: TranslateRequest, settings: Settings) -> in
 
 def _check_at_most(name: str, value: float, limit: float) -> None:
     if value > limit:
-        raise invalid(
-            f"{name} is {value:g}; it must be at most {limit:g}", value=value, limit=limit
-        )
+        shown, most = _shortest(value), _shortest(limit)
+        raise invalid(f"{name} is {shown}; it must be at most {most}", value=value, limit=limit)
+
+
+_MANY = 1e15
+"""From here on a float has no digits behind its point to tell, and is short with an exponent."""
+
+
+def _shortest(number: float) -> str:
+    """A number with all digits that it has, and no others: 300, 300.00001."""
+    return str(int(number)) if number == int(number) and number < _MANY else str(number)
 
 
 def request_body(

@@ -16,6 +16,8 @@ _WANTED = {
     "int_from_float": "an integer",
     "float_type": "a number",
     "bool_type": "true or false",
+    "model_type": "an object",
+    "dict_type": "an object",
     "list_type": "a list",
     "json_invalid": "JSON",
     "finite_number": "a finite number",
@@ -48,6 +50,8 @@ def request_error(error: ValidationError, *, within: str | None = None) -> Reque
     kind = detail["type"]
     if kind == "missing":
         return invalid(f"{name} is missing", limit=name)
+    if kind == "extra_forbidden":
+        return invalid(f"{name} is unknown", value=scalar(str(detail["loc"][-1])))
     if name in ("texts", "target_prefix"):
         return invalid(f"{name} must be a string or a list of strings", limit="string or list")
     return _wrong_value(name, kind, detail)
