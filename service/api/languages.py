@@ -185,7 +185,7 @@ def _directions_of(table: RoutingTable, model: str) -> Directions:
         shown = scalar(model)
         subject = f"model {shown}" if isinstance(shown, str) else "this model"
         raise unknown_model(
-            f"{subject} is not loaded", value=shown, limit=_listed(table.names) or None
+            f"{subject} is not loaded", value=shown, limit=listed(table.names) or None
         )
     return directions
 
@@ -201,7 +201,7 @@ def _not_translated(
     return unknown_model(
         f"model {model} does not translate{shown} to {language_name(target)} ({target})",
         value=scalar(model),
-        limit=_listed(others) or None,
+        limit=listed(others) or None,
     )
 
 
@@ -210,7 +210,7 @@ def _unreachable(table: RoutingTable, source: str, target: str) -> RequestError:
         f"{language_name(target)} ({target}) is not available as a target language from"
         f" {language_name(source)} ({source})",
         value=target,
-        limit=_listed(reachable(table, source)) or None,
+        limit=listed(reachable(table, source)) or None,
     )
 
 
@@ -226,7 +226,7 @@ def several_sources(tags: Sequence[str]) -> RequestError:
         f"source is auto, but {len(tags)} source languages are loaded and detection is off;"
         " name one of them",
         value=AUTO,
-        limit=_listed(tags),
+        limit=listed(tags),
     )
 
 
@@ -241,10 +241,10 @@ def _tags(code: str, aliases: Mapping[str, str], known: Collection[str]) -> list
 
 
 def _unsupported(shown: str, value: str | int, known: Iterable[str]) -> RequestError:
-    return unsupported_language(f"{shown} is not supported", value=value, limit=_listed(known))
+    return unsupported_language(f"{shown} is not supported", value=value, limit=listed(known))
 
 
-def _listed(names: Iterable[str]) -> str:
+def listed(names: Iterable[str]) -> str:
     """Names for a message, the first of many."""
     every = list(names)
     more = [f"… ({len(every)})"] if len(every) > MAX_LISTED else []

@@ -73,6 +73,7 @@ def test_forms_name_dictionaries_by_their_numbers(client: httpx.Client) -> None:
         ({"entries_format": "xlsx"}, "'entries_format' not supported: xlsx"),
         ({"source_lang": None}, "Parameter 'source_lang' not specified."),
         ({"target_lang": "not a code"}, "'target_lang' not supported: not a code"),
+        ({"source_lang": "de"}, "'source_lang' not supported: de (no model here translates from"),
         ({"target_lang": "de"}, "no model here translates from en to de"),
         ({"target_lang": "en-GB"}, "no model here translates from en to en"),
     ],
@@ -98,6 +99,7 @@ def test_dictionaries_are_a_list_of_objects_for_different_languages(
     assert "'dictionaries' not supported" in _message(client.post("/v3/glossaries", json=body), 400)
     path = f"/v3/glossaries/{glossary}"
     assert "'dictionaries'" in _message(client.patch(path, json={"dictionaries": given}), 400)
+    assert "'name'" in _message(client.patch(path, json={"name": ""}), 400)
 
 
 def test_what_is_not_there_is_a_404(client: httpx.Client, glossary: str) -> None:

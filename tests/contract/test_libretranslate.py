@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from model.documents.kinds import KINDS
+from model.documents.kinds import ENDINGS
 from support.running_server import RunningServer
 
 TEXT = "The cat sees the river."
@@ -164,6 +164,12 @@ def test_more_alternatives_than_beams_are_refused(client: httpx.Client) -> None:
     assert content["error"] == "Invalid request: alternatives parameter must be <= 15"
     content = _error(_translate(client, alternatives="many"), 400)
     assert content["error"] == "Invalid request: alternatives parameter is not a number"
+    assert content["value"] == "many"
+    content = _error(_translate(client, alternatives=1.5), 400)
+    assert content["error"] == "Invalid request: alternatives parameter is not an integer"
+    assert content["value"] == 1.5
+    one, other = (_ok(_translate(client, alternatives=number)) for number in (1, 1.0))
+    assert one == other
 
 
 @pytest.mark.parametrize("name", ["q", "source", "target"])
@@ -300,7 +306,7 @@ def test_a_page_is_told_what_it_needs(client: httpx.Client, accepted: str) -> No
             "keyRequired": False,
             "suggestions": True,
             "filesTranslation": True,
-            "supportedFilesFormat": [f".{kind}" for kind in KINDS],
+            "supportedFilesFormat": [f".{ending}" for ending in ENDINGS],
             "language": {
                 "source": {"code": "auto", "name": "Auto Detect"},
                 "target": {"code": "zh-Hans", "name": "Chinese"},

@@ -11,7 +11,7 @@ from typing import Any
 from model.errors import InputError
 from model.text.languages.tags import lenient_tag
 from service.api.deepl.languages import LanguageLists, base_code
-from service.api.deepl.values import choice, needed, string, unsupported
+from service.api.deepl.values import choice, needed, unsupported
 from service.errors import invalid
 from service.glossaries.entries import EntriesFormat, Languages
 from service.glossaries.store import NewDictionary
@@ -45,7 +45,7 @@ def read_new_name(values: Mapping[str, object]) -> str | None:
     Raises:
         RequestError: A 400.
     """
-    return None if string(values, "name") is None else read_name(values)
+    return None if values.get("name") is None else read_name(values)
 
 
 def read_dictionary(values: Mapping[str, object], lists: LanguageLists) -> NewDictionary:
@@ -56,8 +56,11 @@ def read_dictionary(values: Mapping[str, object], lists: LanguageLists) -> NewDi
     """
     languages = read_languages(values)
     if languages not in lists.pairs:
-        shown = " to ".join(languages)
-        raise unsupported("target_lang", reason=f"no model here translates from {shown}")
+        source, target = languages
+        if all(source != known for known, _ in lists.pairs):
+            raise unsupported("source_lang", source, reason="no model here translates from it")
+        reason = f"no model here translates from {source} to {target}"
+        raise unsupported("target_lang", target, reason=reason)
     kind: EntriesFormat = "csv" if _format(values) == "csv" else "tsv"
     return NewDictionary(languages=languages, text=needed(values, "entries"), kind=kind)
 

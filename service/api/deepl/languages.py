@@ -87,6 +87,18 @@ def _is_region_of(tag: str, code: str) -> bool:
     return primary.upper() == code.upper() and len(rest) in {2, 3}
 
 
+def all_source_codes(table: RoutingTable) -> tuple[str, ...]:
+    """The source codes of what is served, in order."""
+    return tuple(sorted({source_code(tag) for tag in table.all.all_sources}))
+
+
+def all_target_codes(table: RoutingTable) -> tuple[str, ...]:
+    """The target codes of what is served, in order."""
+    directions = table.all
+    targets = {tag for source in directions.all_sources for tag in directions.targets(source)}
+    return tuple(sorted({code for tag in targets for code in target_codes(tag)}))
+
+
 class LanguageLists:
     """Lists of the loaded languages, made once for what is loaded: they may be long."""
 
@@ -102,11 +114,8 @@ class LanguageLists:
         `pairs` are the languages that a dictionary can be for, as base codes.
         """
         if table is not self._table:
-            directions = table.all
-            sources = directions.all_sources
-            targets = {tag for source in sources for tag in directions.targets(source)}
-            self.sources = tuple(sorted({source_code(tag) for tag in sources}))
-            self.targets = tuple(sorted({code for tag in targets for code in target_codes(tag)}))
+            self.sources = all_source_codes(table)
+            self.targets = all_target_codes(table)
             self.pairs = dict.fromkeys(sorted(_base_pairs(table)))
             self._table = table
         return self

@@ -7,15 +7,21 @@ done is refused, unless DeepL itself takes it for a wish (`context`, `prefer_mor
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 from model.documents.notation.document import DocumentOptions
 from model.text.pipeline import without_surrogates
 from service.api.checks import MAX_TAG_NAMES, search_beam
-from service.api.deepl.languages import find_source, find_target
+from service.api.deepl.languages import (
+    all_source_codes,
+    all_target_codes,
+    find_source,
+    find_target,
+)
 from service.api.deepl.values import FLAGS, choice, flag, needed, string, unsupported
-from service.api.languages import AUTO, NO_ALIASES, ChosenRoute, choose_route
+from service.api.languages import AUTO, NO_ALIASES, ChosenRoute, choose_route, listed
 from service.errors import invalid, scalar, too_long
 from service.front import Front
 from service.models.requests.translation import Markup, TranslationRequest
@@ -27,6 +33,8 @@ MAX_TEXTS = 50
 MAX_GLOSSARIES = 5
 """Glossaries of one request, likewise."""
 
+_SOURCES, _TARGETS = ("source codes",), ("target codes",)
+"""What a table remembers its lists of languages by."""
 _FAST, _GOOD = "latency_optimized", "quality_optimized"
 _MODEL_TYPES: Mapping[str, str] = MappingProxyType(
     {_FAST: _FAST, _GOOD: _GOOD, "prefer_quality_optimized": _GOOD}
@@ -163,11 +171,13 @@ def parse_route(values: Mapping[str, object], table: RoutingTable) -> ChosenRout
     given = needed(values, "target_lang")
     target = find_target(given, known)
     if target is None:
-        raise unsupported("target_lang", given)
+        codes = table.remembered(_TARGETS, partial(all_target_codes, table))
+        raise unsupported("target_lang", given, limit=listed(codes))
     named = string(values, "source_lang")
     source = AUTO if named is None else find_source(named, known)
     if source is None:
-        raise unsupported("source_lang", named)
+        codes = table.remembered(_SOURCES, partial(all_source_codes, table))
+        raise unsupported("source_lang", named, limit=listed(codes))
     return choose_route(table, source=source, target=target, aliases=NO_ALIASES)
 
 

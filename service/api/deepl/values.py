@@ -68,8 +68,10 @@ def unsupported(
 ) -> RequestError:
     """A 400 as DeepL words it; a value that is like a text is not repeated."""
     shown = scalar(value)
+    is_itself = shown is not None and isinstance(shown, str) == isinstance(value, str)
+    said = str(shown).lower() if isinstance(shown, bool) else shown
     parts = [f"Value for '{name}' not supported"]
-    parts += [f": {shown}"] if isinstance(shown, str) else []
+    parts += [f": {said}"] if is_itself else []
     parts += [f" ({reason})"] if reason else []
     parts += [f"; it must be {limit}"] if limit else []
     return invalid("".join(parts), value=shown, limit=limit)

@@ -129,8 +129,15 @@ def _num_alternatives(values: Mapping[str, object], limit: int) -> int:
         return 0
     if isinstance(number, str) and _INTEGER.fullmatch(number):
         number = int(number)
+    if isinstance(number, float) and number.is_integer():
+        number = int(number)
     if isinstance(number, bool) or not isinstance(number, int):
-        raise invalid("Invalid request: alternatives parameter is not a number", limit="integer")
+        wanted = "an integer" if isinstance(number, float) else "a number"
+        raise invalid(
+            f"Invalid request: alternatives parameter is not {wanted}",
+            value=scalar(number),
+            limit="integer",
+        )
     if number > limit:
         raise invalid(
             f"Invalid request: alternatives parameter must be <= {limit}", value=number, limit=limit
