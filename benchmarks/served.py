@@ -23,6 +23,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from benchmarks.load import Client, Level, run_level
 from benchmarks.machine import describe_command, describe_machine
+from benchmarks.processes import address_of, end
 from benchmarks.results_file import RESULTS, write_result
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -63,16 +64,13 @@ def serving(arguments: argparse.Namespace) -> Iterator[str]:
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as process:
         try:
-            assert process.stdout is not None
-            line = process.stdout.readline()
-            found = re.search(r"http://\S+", line)
-            if found is None:
+            url = address_of(process)
+            if url is None:
                 raise SystemExit("the server did not start; try `dragoman serve` by itself")
-            print(line, end="")
-            yield found[0]
+            print(f"the server listens on {url}")
+            yield url
         finally:
-            process.terminate()
-            process.wait(60)
+            end(process)
 
 
 async def read_samples(url: str) -> Samples:

@@ -20,6 +20,7 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 from benchmarks.machine import describe_command, describe_machine
+from benchmarks.processes import end
 from benchmarks.results_file import RESULTS, write_result
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -85,8 +86,7 @@ def until_ready(environment: Mapping[str, str]) -> Run:
             time.sleep(0.005)
         return {"seconds": time.perf_counter() - started}
     finally:
-        process.terminate()
-        process.wait()
+        end(process)
 
 
 def _is_ready(port: int) -> bool:

@@ -37,8 +37,10 @@ from benchmarks.capacity.load import (
     waiting_clients,
 )
 from benchmarks.capacity.needs import Memory, add_flags, terms_of, write_needs
+from benchmarks.load import REPLY_SECONDS
 from benchmarks.load import Client as LoadClient
 from benchmarks.machine import describe_command, describe_machine
+from benchmarks.processes import START_SECONDS
 from benchmarks.random_checkpoint import VOCABULARY_SIZE, write_random_checkpoint
 from benchmarks.replicas.simulation import Outcome, Plan, simulate
 from benchmarks.replicas.steps import StepTimes
@@ -92,10 +94,15 @@ async def load_one_front(
 
 
 async def load_two_fronts(port: int, server: int, texts: Sequence[str], seconds: float) -> Level:
-    """Processor time of the owner and of the fronts a request, where there are two."""
+    """Processor time of the owner and of the fronts a request, where there are two.
+
+    Raises:
+        TimeoutError: There were not two after `START_SECONDS`.
+    """
     processes = Processes(server)
-    while len(processes.of("front")) != 2:  # noqa: ASYNC110  # nothing tells
-        await asyncio.sleep(0.1)
+    async with asyncio.timeout(START_SECONDS):
+        while len(processes.of("front")) != 2:  # noqa: ASYNC110  # nothing tells
+            await asyncio.sleep(0.1)
     await waiting_clients(port, processes, texts, number=NUM_CLIENTS, seconds=5.0)
     return await waiting_clients(port, processes, texts, number=NUM_CLIENTS, seconds=seconds)
 
@@ -115,7 +122,12 @@ async def memory_of_larger(
     async def ask(own: Sequence[str]) -> None:
         client = LoadClient(url, target="de")  # its only direction
         for text in cycle(own):
-            status, _ = await client.translate(text)
+            try:
+                async with asyncio.timeout(REPLY_SECONDS):
+                    status, _ = await client.translate(text)
+            except (OSError, EOFError, TimeoutError):
+                status = 0
+                await client.close()
             statuses[status] += 1
             if time.perf_counter() >= deadline:
                 break

@@ -5,7 +5,6 @@ address when it can be asked.
 """
 
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -19,11 +18,11 @@ from benchmarks.peers import isa
 from benchmarks.peers.models import ROOT
 from benchmarks.peers.rivals import CTRANSLATE2, DRAGOMAN_INT8
 from benchmarks.peers.traffic import Address
+from benchmarks.processes import address_of, end
 from model.checkpoint.description.config_file import read_manifest
 
 ServerSettings = Mapping[str, int | float]
 SERVERS = (DRAGOMAN_INT8, CTRANSLATE2)
-_STOP_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,18 +101,13 @@ def serving(name: str, models: Path, settings: ServerSettings) -> Iterator[Serve
         text=True,
     ) as process:
         try:
-            assert process.stdout is not None
-            found = re.search(r"http://\S+", process.stdout.readline())
-            if found is None:
+            url = address_of(process)
+            if url is None:
                 raise RuntimeError(f"the server of {name} did not start")
-            address = Address(url=found[0], target=manifest.pairs[0].target)
+            address = Address(url=url, target=manifest.pairs[0].target)
             yield Server(name=name, address=address, process=psutil.Process(process.pid))
         finally:
-            process.terminate()
-            try:
-                process.wait(_STOP_SECONDS)
-            except subprocess.TimeoutExpired:
-                process.kill()
+            end(process)
 
 
 def _clean_environment() -> dict[str, str]:

@@ -7,7 +7,6 @@ so that they are not what is measured.
 import asyncio
 import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -22,10 +21,10 @@ import psutil
 
 from benchmarks.front import cpu_seconds
 from benchmarks.load import Client, Level, run_level
+from benchmarks.processes import address_of, end
 from benchmarks.served import ROOT, SENTENCES, percentile
 
 _READY_SECONDS = 300.0
-_STOP_SECONDS = 60
 _MIB = 2**20
 _Row = dict[str, object]
 
@@ -77,15 +76,13 @@ def serving(
         text=True,
     ) as process:
         try:
-            assert process.stdout is not None
-            found = re.search(r"http://\S+", process.stdout.readline())
-            if found is None:
+            url = address_of(process)
+            if url is None:
                 raise SystemExit("the server did not start; try `dragoman serve` by itself")
-            asyncio.run(_wait_complete(found[0], variant.replicas))
-            yield found[0], process.pid
+            asyncio.run(_wait_complete(url, variant.replicas))
+            yield url, process.pid
         finally:
-            process.terminate()
-            process.wait(_STOP_SECONDS)
+            end(process)
 
 
 async def _wait_complete(url: str, number: int) -> None:

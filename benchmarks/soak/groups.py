@@ -10,9 +10,10 @@ import signal
 import time
 from pathlib import Path
 
+from benchmarks.processes import STOP_SECONDS
 from benchmarks.soak.outcome import Outcome, spread
 from benchmarks.soak.plan import Plan
-from benchmarks.soak.server import STOP_SECONDS, Served, serving
+from benchmarks.soak.server import Served, serving
 from benchmarks.soak.shutdowns import shut_down
 
 LEAVE_SECONDS = 10.0

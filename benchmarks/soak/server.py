@@ -4,7 +4,6 @@ Owns the process. Linux only: sizes, files and children are read from /proc.
 """
 
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -15,11 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from benchmarks.processes import STOP_SECONDS, address_of, end
+
 ROOT = Path(__file__).resolve().parents[2]
 BUNDLED = ROOT / "checkpoints"
 ONE_BUNDLED = BUNDLED / "en-zh-small"
 """Where one is enough: it translates what `traffic` asks for."""
-STOP_SECONDS = 60.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -118,14 +118,9 @@ def serving(
         ) as process,
     ):
         try:
-            assert process.stdout is not None
-            found = re.search(r"http://\S+", process.stdout.readline())
-            if found is None:
+            url = address_of(process)
+            if url is None:
                 raise SystemExit(f"the server did not start:\n{log.read_text(encoding='utf-8')}")
-            yield Served(process=process, url=found[0], log=None if errors else log)
+            yield Served(process=process, url=url, log=None if errors else log)
         finally:
-            process.terminate()
-            try:
-                process.wait(STOP_SECONDS)
-            except subprocess.TimeoutExpired:
-                process.kill()
+            end(process, STOP_SECONDS)
