@@ -14,7 +14,7 @@ from pathlib import Path
 from benchmarks.peers import memory
 from benchmarks.peers.engines import Settings
 from benchmarks.peers.models import TWINS
-from benchmarks.peers.offline import Entry, Point, file_candidates, measure_point, small_candidates
+from benchmarks.peers.offline import Entry, Point, measure_point
 from benchmarks.peers.plan import FamilyPlan
 from benchmarks.peers.results import Result
 from benchmarks.peers.rivals import (
@@ -27,6 +27,7 @@ from benchmarks.peers.rivals import (
     running,
 )
 from benchmarks.peers.rounds import Budget
+from benchmarks.peers.tuning import file_candidates, small_candidates
 from benchmarks.peers.work import equal_work, file_work
 from benchmarks.random_checkpoint import SHAPES
 
@@ -104,7 +105,7 @@ def family_points(plan: FamilyPlan, specs: Sequence[Spec]) -> Iterator[Point]:
             facts=facts,
             work=work,
             sample=work.sample(min(128, num)),
-            group=work.largest_group(min(192, num)),
+            group=work.tuning_group(plan.num_group_sentences),
             entries=_entries(plan, specs, _many),
         )
 

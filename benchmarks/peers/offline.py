@@ -1,7 +1,7 @@
 """Offline: how many target tokens a second, from token ids to token ids.
 
-Owns the points, the settings that every rival may choose from, and the rounds. Rivals stay in their
-own processes for a whole checkpoint and take turns within each round; while one runs, the
+Owns the points and the rounds; settings are chosen in `benchmarks.peers.tuning`. Rivals stay in
+their own processes for a whole checkpoint and take turns within each round; while one runs, the
 processor time of the others is watched.
 """
 
@@ -22,19 +22,17 @@ from benchmarks.peers.rivals import (
     Spec,
     Timing,
     all_specs,
-    ctranslate2_settings,
     running,
 )
 from benchmarks.peers.rounds import Budget, median, turns
 from benchmarks.peers.text import TextTask, read_lines
+from benchmarks.peers.tuning import choose, file_candidates, small_candidates, warm_up_work
 from benchmarks.peers.work import Work, equal_work, file_work
 from model.config import StoppingRule
 
 EXACT_SUFFIX = ", exact search"
 _SETTLE_SECONDS = 0.05
 _TUNING_TARGET_LENGTH = 12
-_NUM_WARM_UP = 8
-_ROWS = (64, 128, 256)
 _MIN_ROUNDS = 3
 """Rounds of the two that every mark compares, however long they take: a median needs as many."""
 
@@ -83,7 +81,7 @@ class Point:
         facts: More about it, for the results.
         sample: What settings are chosen with and slow rivals warmed up.
         group: The same for CTranslate2, where that has to get sentences of one length a call: a
-            sample of all lengths would leave nothing of its batches.
+            sample of all lengths would leave nothing of its batches (`Work.tuning_group`).
         task: For BLEU, where the text is real.
     """
 
@@ -175,7 +173,7 @@ def file_points(plan: OfflinePlan, specs: Sequence[Spec], vocabulary: int) -> li
                 facts={"vocabulary": vocabulary},
                 work=work,
                 sample=work.sample(plan.num_sample_sentences),
-                group=work.largest_group(plan.num_group_sentences),
+                group=work.tuning_group(plan.num_group_sentences),
                 entries=[
                     Entry(
                         name=spec.name,
@@ -209,7 +207,7 @@ def text_points(plan: OfflinePlan, specs: Sequence[Spec], checkpoint: Path) -> l
                 facts={"text": lines.name, "num_lines": len(lines.sources)},
                 work=work,
                 sample=work.sample(min(plan.num_sample_sentences, len(work.sources))),
-                group=work.largest_group(plan.num_group_sentences),
+                group=work.tuning_group(plan.num_group_sentences),
                 entries=list(_text_entries(plan, specs, beam_size)),
                 task=task,
             )
@@ -243,47 +241,6 @@ def _min_rounds(spec: Spec) -> int:
     return _MIN_ROUNDS if spec.name in {DRAGOMAN_INT8, CTRANSLATE2} else 1
 
 
-def small_candidates(spec: Spec, count: int) -> list[Settings]:
-    """CTranslate2 may use its threads within a batch or beside each other, on one or two."""
-    if spec.name != CTRANSLATE2:
-        return [spec.settings]
-    num_threads = int(spec.settings["inter_threads"]) * int(spec.settings["intra_threads"])
-    together = [
-        ctranslate2_settings(kind, intra_threads=num_threads) for kind in ("int8", "float32")
-    ]
-    together += [ctranslate2_settings(intra_threads=1)] if num_threads > 1 else []
-    if count == 1:
-        return together
-    half = -(-count // 2)
-    return [
-        *together,
-        ctranslate2_settings(intra_threads=num_threads, max_batch_size=half),
-        ctranslate2_settings(inter_threads=num_threads, max_batch_size=half),
-    ]
-
-
-def file_candidates(spec: Spec) -> list[Settings]:
-    """How many at once: rows for our int8, sentences or tokens for CTranslate2."""
-    if spec.name == DRAGOMAN_INT8:
-        return [{"max_rows": rows} for rows in _ROWS]
-    if spec.name != CTRANSLATE2:
-        return [spec.settings]
-    num_threads = int(spec.settings["inter_threads"]) * int(spec.settings["intra_threads"])
-    layouts = [(1, num_threads)]
-    layouts += [(num_threads, 1)] if num_threads > 1 else []
-    batches = [("examples", 16), ("examples", 32), ("examples", 64), ("tokens", 1024)]
-    return [
-        ctranslate2_settings(
-            inter_threads=inter_threads,
-            intra_threads=intra_threads,
-            batch_type=batch_type,
-            max_batch_size=size,
-        )
-        for inter_threads, intra_threads in layouts
-        for batch_type, size in batches
-    ]
-
-
 def measure_point(
     point: Point, rivals: Mapping[str, Rival], budget: Budget, *, first: int = 0
 ) -> Result:
@@ -297,7 +254,13 @@ def measure_point(
     """
     settings, sweeps = {}, {}
     for entry in point.entries:
-        settings[entry.name], sweeps[entry.name] = choose(entry, point, rivals)
+        rival = rivals[entry.spec.name]
+        sample = replace(point.sample_for(entry.spec), stopping=entry.stopping)
+        chosen, sweeps[entry.name] = choose(rival, entry.candidates, sample, time.perf_counter)
+        settings[entry.name] = chosen
+        # What was tried last may have evicted what was chosen.
+        warm = warm_up_work(sample) if entry.is_warmed_by_sample else entry.part_of(point.work)
+        rival.translate(warm, chosen)
     runs: dict[str, list[dict[str, object]]] = {entry.name: [] for entry in point.entries}
     bleu: dict[str, object] = {}
     last_seconds = 0.0
@@ -327,6 +290,7 @@ def measure_point(
         "beam_size": point.work.beam_size,
         "num_sentences": len(point.work.sources),
         "num_source_tokens": sum(map(len, point.work.sources)),
+        "num_lengths": len(set(point.work.max_lengths)),
         "rivals": found,
     }
 
@@ -338,26 +302,6 @@ def taking_part_in(number: int, entries: Sequence[Entry], *, is_affordable: bool
         for entry in entries
         if number < (entry.max_rounds if is_affordable else min(entry.min_rounds, entry.max_rounds))
     ]
-
-
-def choose(
-    entry: Entry, point: Point, rivals: Mapping[str, Rival]
-) -> tuple[Settings, list[dict[str, object]]]:
-    """The fastest settings on the sample, and how fast all were; leaves the rival warm."""
-    rival = rivals[entry.spec.name]
-    sample = replace(point.sample_for(entry.spec), stopping=entry.stopping)
-    few = sample.sample(min(_NUM_WARM_UP, len(sample.sources)))
-    tried: list[dict[str, object]] = []
-    for candidate in entry.candidates:
-        rival.translate(few, candidate)
-        if len(entry.candidates) > 1:
-            seconds = rival.translate(sample, candidate).seconds
-            tried.append({"settings": candidate, "seconds": round(seconds, 4)})
-    best = min(range(len(tried)), key=lambda i: float(str(tried[i]["seconds"])), default=0)
-    chosen = entry.candidates[best]
-    # What was tried last may have evicted what was chosen.
-    rival.translate(few if entry.is_warmed_by_sample else entry.part_of(point.work), chosen)
-    return chosen, tried
 
 
 def _timed(

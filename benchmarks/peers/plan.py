@@ -21,9 +21,10 @@ class OfflinePlan:
         num_text_lines: Of the real text.
         max_file_rounds: Of file and text.
         num_sample_sentences: Of the file or text, for choosing settings.
-        num_group_sentences: The same for CTranslate2: sentences of one length, at most.
-        budget_seconds: For everything, start to end. The first round of anything is not subject
-            to it, nor the first three of our int8 and of CTranslate2.
+        num_group_sentences: The same for CTranslate2: sentences of one length, a whole number of
+            every batch size for each of two workers; all sentences where there are fewer of it.
+        budget_seconds: For everything, start to end. The choice of settings and the first round of
+            anything are not subject to it, nor the first three of our int8 and of CTranslate2.
         has_float32: Whether PyTorch takes part, ours and Hugging Face's.
     """
 
@@ -37,8 +38,8 @@ class OfflinePlan:
     num_text_lines: int = 2_000
     max_file_rounds: int = 3
     num_sample_sentences: int = 128
-    num_group_sentences: int = 192
-    budget_seconds: float = 900.0
+    num_group_sentences: int = 256
+    budget_seconds: float = 720.0
     has_float32: bool = True
 
 
@@ -90,6 +91,7 @@ class FamilyPlan:
         counts: Sentences handed over at once.
         target_length: Tokens with EOS of every answer.
         max_rounds: Of every point.
+        num_group_sentences: As in `OfflinePlan`.
         budget_seconds: For all rounds but the first three.
         is_in_every_run: Without being asked for; the others take `--only families`.
     """
@@ -100,6 +102,7 @@ class FamilyPlan:
     counts: tuple[int, ...] = (1, 8, 32)
     target_length: int = 32
     max_rounds: int = 5
+    num_group_sentences: int = 256
     budget_seconds: float = 240.0
     is_in_every_run: bool = False
 

@@ -9,6 +9,7 @@ import random
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
 
 from model.config import StoppingRule
 
@@ -17,8 +18,10 @@ TARGET_LENGTH = 32
 NUM_SPECIALS = 3
 EOS_ID = 1
 # The few lengths that a forced target may have. CTranslate2 has one length for a whole call, so
-# sentences of one length go to it together, which wastes nothing there.
+# sentences of one length go to it together, which wastes little where they are many.
 TARGET_LENGTHS = (6, 9, 12, 15, 18, 22, 27, 34, 44, 60)
+LEAST_MEAN_GROUP = 16
+"""Sentences of one forced length, on average: with fewer, calls of CTranslate2 are no batches."""
 _MEDIAN_LENGTH, _LENGTH_SPREAD, _MIN_LENGTH, _MAX_LENGTH = 18.0, 0.5, 4, 80
 _CAP_STEP = 16
 
@@ -49,9 +52,15 @@ class Work:
         chosen = slice(0, step * num_sentences, step)
         return replace(self, sources=self.sources[chosen], max_lengths=self.max_lengths[chosen])
 
-    def largest_group(self, num_sentences: int) -> "Work":
-        """Sentences of the most frequent length of answers, so many at most."""
+    def tuning_group(self, num_sentences: int) -> "Work":
+        """So many sentences of the most frequent length of answers; all of the work without them.
+
+        A smaller group leaves nothing of batches, and one of two workers idle, which all of a file
+        does not: its groups are translated side by side.
+        """
         chosen = max(self.groups(), key=len)[:num_sentences]
+        if len(chosen) < num_sentences:
+            return self
         return replace(
             self,
             sources=tuple(self.sources[index] for index in chosen),
@@ -109,23 +118,52 @@ def equal_work(
 def file_work(num_sentences: int, *, vocab_size: int, beam_size: int, seed: int = 1) -> Work:
     """Random sentences of the lengths that a text has; answers are about as long.
 
-    Lengths are log-normal, median 18 tokens, mean about 20.
+    Lengths are log-normal, median 18 tokens, mean about 20. Answers have so few lengths that those
+    of one are `LEAST_MEAN_GROUP` on average: all of `TARGET_LENGTHS` from 160 sentences on.
     """
     rng = random.Random(seed)
-    lengths = [
-        round(rng.lognormvariate(math.log(_MEDIAN_LENGTH), _LENGTH_SPREAD))
-        for _ in range(num_sentences)
-    ]
-    lengths = [min(max(length, _MIN_LENGTH), _MAX_LENGTH) for length in lengths]
+    lengths = _file_lengths(rng, num_sentences)
+    most = max(1, num_sentences // LEAST_MEAN_GROUP)
+    targets = (
+        [nearest_target_length(length) for length in lengths]
+        if most >= len(TARGET_LENGTHS)
+        else _few_lengths(lengths, most)
+    )
     return Work(
         sources=tuple(_random_ids(rng, length, vocab_size) for length in lengths),
-        max_lengths=tuple(nearest_target_length(length) for length in lengths),
+        max_lengths=tuple(targets),
         beam_size=beam_size,
         is_forced=True,
     )
 
 
-def nearest_target_length(source_length: int) -> int:
+def num_nearest_lengths(num_sentences: int) -> int:
+    """Target lengths of a file in which every sentence has the nearest, as all files once had."""
+    lengths = _file_lengths(random.Random(1), num_sentences)
+    return len({nearest_target_length(length) for length in lengths})
+
+
+def _file_lengths(rng: random.Random, num_sentences: int) -> list[int]:
+    lengths = [
+        round(rng.lognormvariate(math.log(_MEDIAN_LENGTH), _LENGTH_SPREAD))
+        for _ in range(num_sentences)
+    ]
+    return [min(max(length, _MIN_LENGTH), _MAX_LENGTH) for length in lengths]
+
+
+def _few_lengths(lengths: Sequence[int], most: int) -> list[int]:
+    """The nearest target length to the mean of each of so many parts, the shortest first."""
+    by_length = sorted(range(len(lengths)), key=lambda index: lengths[index])
+    bounds = [len(lengths) * part // most for part in range(most + 1)]
+    targets = [0] * len(lengths)
+    for start, stop in pairwise(bounds):
+        mean = sum(lengths[index] for index in by_length[start:stop]) / (stop - start)
+        for index in by_length[start:stop]:
+            targets[index] = nearest_target_length(mean)
+    return targets
+
+
+def nearest_target_length(source_length: float) -> int:
     """The forced target length that is nearest."""
     return min(TARGET_LENGTHS, key=lambda length: abs(length - source_length))
 

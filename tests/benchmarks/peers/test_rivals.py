@@ -9,6 +9,8 @@ import pytest
 pytest.importorskip("ctranslate2", reason="CTranslate2 is not installed")
 pytest.importorskip("psutil", reason="psutil comes with the extra bench")
 
+import psutil
+
 from benchmarks.peers.ctranslate2_server import ServerSettings, create_app
 from benchmarks.peers.offline import (
     EXACT_SUFFIX,
@@ -25,6 +27,7 @@ from benchmarks.peers.rivals import (
     DRAGOMAN_INT8,
     Spec,
     all_specs,
+    ctranslate2_settings,
     running,
 )
 from benchmarks.peers.rounds import Budget
@@ -86,6 +89,29 @@ def test_a_forced_length_is_the_same_for_both(models: Path) -> None:
     with running([specs[-1]], models=models, num_threads=1) as rivals:
         timing = rivals[CTRANSLATE2].translate(point.work, specs[-1].settings, with_targets=True)
     assert timing.num_tokens == sum(point.work.max_lengths)
+
+
+def test_threads_that_wait_actively_are_in_a_process_that_is_stopped_meanwhile(
+    models: Path,
+) -> None:
+    (spec,) = [spec for spec in all_specs(2) if spec.name == CTRANSLATE2]
+    (point, *_) = small_points(QUICK.offline, [spec], 600)
+    active = ctranslate2_settings(intra_threads=2, waits_actively=True)
+    assert active in point.entries[0].candidates
+    with running([spec], models=models, num_threads=2) as rivals:
+        rival = rivals[CTRANSLATE2]
+        usual = rival.translate(point.work, spec.settings, with_targets=True)
+        found = [rival.translate(point.work, active, with_targets=True) for _ in range(2)]
+        assert [one.targets for one in found] == [usual.targets] * 2
+        children = psutil.Process().children()
+        variables = [child.environ().get("OMP_WAIT_POLICY") for child in children]
+        assert sorted(filter(None, variables)) == ["ACTIVE"]
+        (waiting,) = [child for child in children if "OMP_WAIT_POLICY" in child.environ()]
+        assert waiting.status() == psutil.STATUS_STOPPED
+        before = rival.cpu_seconds()
+        rival.translate(point.work, spec.settings)
+        assert rival.cpu_seconds() - before < 1.0
+    assert not waiting.is_running()
 
 
 def test_a_process_that_leaves_is_named(models: Path) -> None:

@@ -1,14 +1,18 @@
 import json
 import statistics
 
+import pytest
+
 from benchmarks.peers.work import (
     EOS_ID,
+    LEAST_MEAN_GROUP,
     TARGET_LENGTHS,
     Work,
     count_tokens,
     equal_work,
     file_work,
     nearest_target_length,
+    num_nearest_lengths,
     read_work,
     rounded_cap,
 )
@@ -73,9 +77,35 @@ def test_caps_are_rounded_up_within_the_limit() -> None:
     assert [rounded_cap(cap, 100) for cap in (1, 16, 17, 98)] == [16, 16, 32, 100]
 
 
-def test_the_largest_group_has_one_length_and_no_more_than_is_asked_for() -> None:
+def test_settings_are_chosen_with_one_length_where_there_are_enough_and_else_with_everything() -> (
+    None
+):
     work = file_work(400, vocab_size=100, beam_size=1)
-    group = work.largest_group(50)
+    group = work.tuning_group(50)
     assert len(group.sources) == 50
     assert len(set(group.max_lengths)) == 1
-    assert len(work.largest_group(1000).sources) == max(map(len, work.groups()))
+    largest = max(map(len, work.groups()))
+    assert len(work.tuning_group(largest).sources) == largest
+    assert work.tuning_group(largest + 1) == work
+
+
+@pytest.mark.parametrize("number", [1, 24, 40, 100, 159, 400])
+def test_sentences_of_a_small_file_have_so_few_lengths_that_they_can_share_calls(
+    number: int,
+) -> None:
+    work = file_work(number, vocab_size=VOCABULARY, beam_size=4)
+    groups = work.groups()
+    assert number / len(groups) >= min(number, LEAST_MEAN_GROUP)
+    assert set(work.max_lengths) <= set(TARGET_LENGTHS)
+    lengths = [len(source) for source in work.sources]
+    assert abs(sum(work.max_lengths) / sum(lengths) - 1) < 0.2
+    pairs = sorted(zip(lengths, work.max_lengths, strict=True))
+    targets = [target for _, target in pairs]
+    assert targets == sorted(targets) or number >= 160
+
+
+def test_a_large_file_keeps_the_nearest_lengths() -> None:
+    work = file_work(2_000, vocab_size=VOCABULARY, beam_size=1)
+    nearest = [nearest_target_length(len(source)) for source in work.sources]
+    assert list(work.max_lengths) == nearest
+    assert [num_nearest_lengths(number) for number in (40, 100, 2_000)] == [8, 9, 10]
