@@ -1,35 +1,44 @@
-"""CTranslate2 behind FastAPI with a queue and dynamic batching: what a user would build.
+"""CTranslate2 behind HTTP with a queue and dynamic batching: what a user would build.
 
-Owns a server for comparison, as good as its pattern allows: the same HTTP stack, tokenizer and
-text pipeline as `dragoman serve`; requests that wait are taken together, as many as fit in a
-batch; a batch waits for company only for a short window and only while a worker is free; the
-network runs in threads, off the event loop, without the interpreter's lock. What is not here
-(limits, deadlines, metrics, cancelling) only makes it faster. A batch ends when its longest
-sentence ends: `translate_batch` gives nothing earlier.
+Owns a server for comparison, as good as its pattern allows. As in `dragoman serve` it is uvicorn
+with httptools, whose one endpoint is called without a framework's routing; tokenizer and text
+pipeline are the same; texts are prepared on a thread, those that are short at once; and the garbage
+collector looks for as little. Requests that wait are taken together, as many as fit in a batch; a
+batch waits for company only for a short window and only while a worker is free; the network runs in
+threads, off the event loop, without the interpreter's lock. What is not here (limits, deadlines,
+metrics, cancelling) only makes it faster. A batch ends when its longest sentence ends:
+`translate_batch` gives nothing earlier.
 
     python -m benchmarks.peers.ctranslate2_server MODELS --port 0
 """
 
 import argparse
 import asyncio
+import gc
 import json
 import socket
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import ctranslate2
 import uvicorn
-from fastapi import FastAPI, Request
-from fastapi.responses import JSONResponse
+from starlette.types import Receive, Scope, Send
 
 from model.checkpoint.description.config_file import read_manifest
 from model.checkpoint.manifest import Manifest
 from model.checkpoint.tokenizer import load_tokenizer
 from model.text.pipeline import TextPipeline, target_cap
+from service.models.requests.text_work import are_short
+
+_OBJECTS_A_COLLECTION = 10_000
+"""As in `service.cli.server.serve`."""
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +148,7 @@ class Batcher:
 
 
 class TextFront:
-    """Text to pieces and back, in a thread of its own as in our front."""
+    """Texts to pieces and back, as in our front: in a thread, or at once where they are short."""
 
     def __init__(self, checkpoint: Path, model: Path, manifest: Manifest) -> None:
         self._manifest = manifest
@@ -150,34 +159,114 @@ class TextFront:
         self._ids = {piece: index for index, piece in enumerate(self.pieces)}
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="text")
 
-    async def translate(self, text: str, batcher: Batcher) -> str:
-        """One text, its segments side by side."""
-        loop = asyncio.get_running_loop()
-        prepared = await loop.run_in_executor(
-            self._thread, self._pipeline.prepare, text, self._pair
-        )
-        found = await asyncio.gather(
-            *(
-                batcher.translate(
-                    [self.pieces[index] for index in segment.source_ids[:-1]],
-                    target_cap(len(segment.source_ids), self._manifest.limits),
-                )
-                for segment in prepared.network_segments
+    async def translate(self, texts: Sequence[str], batcher: Batcher) -> list[str]:
+        """The texts of a request, all segments side by side."""
+        is_quick = are_short(sum(map(len, texts)), len(texts))
+
+        async def translated(text: str) -> str:
+            prepared = await self._done(
+                lambda: self._pipeline.prepare(text, self._pair), is_quick=is_quick
             )
-        )
-        answers = [_Answer(token_ids=[self._ids[piece] for piece in pieces]) for pieces in found]
-        finished = await loop.run_in_executor(
-            self._thread, self._pipeline.finish, prepared, answers
-        )
-        return finished.text
+            found = await asyncio.gather(
+                *(
+                    batcher.translate(
+                        [self.pieces[index] for index in segment.source_ids[:-1]],
+                        target_cap(len(segment.source_ids), self._manifest.limits),
+                    )
+                    for segment in prepared.network_segments
+                )
+            )
+            answers = [
+                _Answer(token_ids=[self._ids[piece] for piece in pieces]) for pieces in found
+            ]
+            finished = await self._done(
+                lambda: self._pipeline.finish(prepared, answers), is_quick=is_quick
+            )
+            return finished.text
+
+        if len(texts) == 1:
+            return [await translated(texts[0])]
+        return await asyncio.gather(*map(translated, texts))
+
+    async def _done(self, work: Callable[[], T], *, is_quick: bool) -> T:
+        if is_quick:
+            return work()
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
 
-def create_app(models: Path, settings: ServerSettings) -> FastAPI:
-    """The application; the network is loaded and warm when it starts.
+class Application:
+    """`POST /translate`, and nothing else; bare ASGI.
+
+    Args:
+        front: Of texts.
+        batcher: Of segments.
+        on_ready: Called when the network is warm.
+    """
+
+    def __init__(self, front: TextFront, batcher: Batcher, on_ready: Callable[[], object]) -> None:
+        self._front = front
+        self._batcher = batcher
+        self._on_ready = on_ready
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Batches are served, and the network is warm."""
+        task = asyncio.create_task(self._batcher.run())
+        await self._front.translate(["Warm up."], self._batcher)
+        self._on_ready()
+        yield
+        task.cancel()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or start and stop."""
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        elif (scope["type"], scope.get("method"), scope["path"]) == ("http", "POST", "/translate"):
+            await _reply(send, 200, await self._translated(await _body(receive)))
+        else:
+            await _reply(send, 404, {"error": "not here"})
+
+    async def _translated(self, body: bytes) -> dict[str, object]:
+        texts = json.loads(body)["q"]
+        if isinstance(texts, str):
+            (found,) = await self._front.translate([texts], self._batcher)
+            return {"translatedText": found}
+        return {"translatedText": await self._front.translate(texts, self._batcher)}
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        await receive()  # lifespan.startup
+        async with self.running():
+            await send({"type": "lifespan.startup.complete"})
+            await receive()  # lifespan.shutdown
+        await send({"type": "lifespan.shutdown.complete"})
+
+
+async def _body(receive: Receive) -> bytes:
+    message = await receive()
+    body: bytes = message.get("body", b"")
+    while message.get("more_body"):
+        message = await receive()
+        body += message.get("body", b"")
+    return body
+
+
+async def _reply(send: Send, status: int, content: object) -> None:
+    body = _ENCODER.encode(content).encode("utf-8", "replace")
+    length = str(len(body)).encode("ascii")
+    headers = [(b"content-length", length), (b"content-type", b"application/json")]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+def create_app(
+    models: Path, settings: ServerSettings, on_ready: Callable[[], object] = lambda: None
+) -> Application:
+    """The application; the network is loaded, and warm when it starts.
 
     Args:
         models: What `benchmarks.peers.models` wrote.
         settings: How it batches.
+        on_ready: Called when it is warm.
     """
     stored = "float32" if settings.compute_type == "float32" else "int8"
     directory = models / f"ctranslate2-{stored}"
@@ -191,27 +280,7 @@ def create_app(models: Path, settings: ServerSettings) -> FastAPI:
         intra_threads=settings.intra_threads,
     )
     suppressed = [[front.pieces[index]] for index in manifest.tokens.suppressed_ids]
-    batcher = Batcher(translator, settings, suppressed)
-
-    @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        task = asyncio.create_task(batcher.run())
-        await front.translate("Warm up.", batcher)
-        yield
-        task.cancel()
-
-    app = FastAPI(lifespan=lifespan)
-
-    @app.post("/translate")
-    async def translate(request: Request) -> JSONResponse:
-        values: dict[str, Any] = await request.json()
-        texts = values["q"]
-        if isinstance(texts, str):
-            return JSONResponse({"translatedText": await front.translate(texts, batcher)})
-        found = await asyncio.gather(*(front.translate(text, batcher) for text in texts))
-        return JSONResponse({"translatedText": found})
-
-    return app
+    return Application(front, Batcher(translator, settings, suppressed), on_ready)
 
 
 def main() -> None:
@@ -232,10 +301,21 @@ def main() -> None:
             inter_threads=arguments.inter_threads,
             intra_threads=arguments.intra_threads,
         ),
+        on_ready=gc.freeze,
     )
+    gc.set_threshold(_OBJECTS_A_COLLECTION)
     with socket.create_server(("127.0.0.1", arguments.port)) as listener:
         print(f"listens on http://127.0.0.1:{listener.getsockname()[1]}", flush=True)
-        config = uvicorn.Config(app, access_log=False, log_level="warning", http="httptools")
+        config = uvicorn.Config(
+            app,
+            http="httptools",
+            ws="none",
+            lifespan="on",
+            access_log=False,
+            log_level="warning",
+            server_header=False,
+            proxy_headers=False,
+        )
         uvicorn.Server(config).run(sockets=[listener])
 
 

@@ -1,6 +1,7 @@
 """Real engines on a tiny network: in processes of their own, and behind HTTP."""
 
 import asyncio
+import os
 from pathlib import Path
 
 import httpx
@@ -38,6 +39,7 @@ from model.config import SearchConfig
 from model.exchange.export.ctranslate2 import export_ctranslate2
 from model.native import kernels
 from model.offline.translator import Translator
+from service.models.requests.text_work import are_short
 from support.first_drafts import first_draft
 from support.tiny_checkpoint import EN_ZH, generated_pairs, write_tiny_checkpoint
 
@@ -107,6 +109,7 @@ def test_threads_that_wait_actively_are_in_a_process_that_is_stopped_meanwhile(
         variables = [child.environ().get("OMP_WAIT_POLICY") for child in children]
         assert sorted(filter(None, variables)) == ["ACTIVE"]
         (waiting,) = [child for child in children if "OMP_WAIT_POLICY" in child.environ()]
+        os.waitid(os.P_PID, waiting.pid, os.WSTOPPED | os.WNOWAIT)  # returns once it is stopped
         assert waiting.status() == psutil.STATUS_STOPPED
         before = rival.cpu_seconds()
         rival.translate(point.work, spec.settings)
@@ -147,6 +150,9 @@ def test_every_rival_is_measured_greedily_and_with_four_beams() -> None:
 def test_the_server_around_ctranslate2_answers_what_the_checkpoint_says(models: Path) -> None:
     checkpoint = load_checkpoint(models / "checkpoint")
     texts = [english for english, _ in PAIRS]
+    long_text = "\n".join(texts * 4)
+    assert not are_short(len(long_text), 1)
+    assert all(are_short(len(text), 1) for text in texts)
     settings = ServerSettings(
         max_batch_size=4,
         window_seconds=0.001,
@@ -155,22 +161,26 @@ def test_the_server_around_ctranslate2_answers_what_the_checkpoint_says(models: 
         compute_type="float32",
         beam_size=1,
     )
-    app = create_app(models, settings)
+    ready: list[str] = []
+    app = create_app(models, settings, on_ready=lambda: ready.append("warm"))
 
     async def ask() -> list[dict[str, object]]:
         transport = httpx.ASGITransport(app=app)
         async with (
-            app.router.lifespan_context(app),
+            app.running(),
             httpx.AsyncClient(transport=transport, base_url="http://test") as client,
         ):
-            bodies = [{"q": text, "source": "en", "target": "zh"} for text in (*texts, texts)]
+            assert ready == ["warm"]
+            asked = (*texts, texts, long_text)
+            bodies = [{"q": text, "source": "en", "target": "zh"} for text in asked]
             replies = await asyncio.gather(
                 *(client.post("/translate", json=body) for body in bodies)
             )
             return [reply.json() for reply in replies]
 
-    *single, together = [reply["translatedText"] for reply in asyncio.run(ask())]
+    *single, together, long = [reply["translatedText"] for reply in asyncio.run(ask())]
     assert together == single
+    assert long == first_draft(Translator(checkpoint), long_text, EN_ZH, SearchConfig(beam_size=1))
     search = SearchConfig(beam_size=1)
     assert single == [first_draft(Translator(checkpoint), text, EN_ZH, search) for text in texts]
 
