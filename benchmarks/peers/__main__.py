@@ -16,8 +16,6 @@ from benchmarks.peers.models import BUNDLED, write_models
 from benchmarks.peers.plan import FULL, HELD, INT8, QUICK, FamilyPlan, Plan
 from benchmarks.peers.rivals import MAX_THREADS, pin
 
-_MAX_BUSY_PERCENT = 10.0
-
 
 def parse_arguments() -> argparse.Namespace:
     """The flags."""
@@ -106,7 +104,11 @@ def measure(
     if benchmark == "offline":
         return {"points": offline.measure(models, plan.offline, num_threads)}
     if benchmark == "served":
-        return {"checkpoints": served.measure(models, plan.served, num_threads)}
+        return {
+            "parts": served.parts(plan.served),
+            "ctranslate2_server": served.BARE,
+            "checkpoints": served.measure(models, plan.served, num_threads),
+        }
     return {
         "vocabulary": plan.memory.vocabulary,
         "num_sentences": plan.memory.num_sentences,
@@ -133,7 +135,7 @@ def main() -> None:
                 num_threads=num_threads,
                 instruction_set=arguments.isa,
             )
-            if found["busy_percent_before"] > _MAX_BUSY_PERCENT:
+            if found["busy_percent_before"] > results.MAX_BUSY_PERCENT:
                 print(f"others use {found['busy_percent_before']} % of the processors", flush=True)
             started = time.perf_counter()
             found |= measure(benchmark, models, plan, num_threads, marian=arguments.marian)

@@ -5,10 +5,12 @@ Owns the targets and the arithmetic. Reads results, measures nothing.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from benchmarks.peers.results import Result
 from benchmarks.peers.rivals import CTRANSLATE2, DRAGOMAN_FLOAT32, DRAGOMAN_INT8
 from benchmarks.peers.rounds import median
+from benchmarks.peers.work import LEAST_MEAN_GROUP, num_nearest_lengths
 
 SPEEDUP = 2.0
 """Of base size, however many sentences there are."""
@@ -117,6 +119,16 @@ def point_name(point: Mapping[str, object]) -> str:
     )
 
 
+def has_small_groups(point: Mapping[str, Any]) -> bool:
+    """Whether a file's answers have so many lengths that CTranslate2's calls are no batches."""
+    if point["workload"] != "file":
+        return False
+    number = point["num_sentences"]
+    # Older results do not say how many; every sentence had the nearest then.
+    num_lengths = point.get("num_lengths") or num_nearest_lengths(number)
+    return bool(number / num_lengths < min(number, LEAST_MEAN_GROUP))
+
+
 def offline_marks(result: Result) -> list[Mark]:
     """Speed by CTranslate2's at its best, then what int8 costs in BLEU."""
     points = result["points"]
@@ -199,13 +211,17 @@ def served_marks(result: Result) -> list[Mark]:
 
 
 def family_marks(result: Result) -> list[Mark]:
-    """Speed of every family by its rivals' at their best, and memory by CTranslate2's."""
+    """Speed of every family by its rivals' at their best, and memory by CTranslate2's.
+
+    Without files of small groups (`has_small_groups`), which were unfair to CTranslate2.
+    """
     marks: list[Mark] = []
     for found in result["families"]:
+        points = [point for point in found["points"] if not has_small_groups(point)]
         for rival in found["memory"]:
             if rival != DRAGOMAN_INT8:
                 prefix = f"{found['family']} against {rival}: "
-                marks += _speed_marks(found["points"], rival, _family_target, prefix=prefix)
+                marks += _speed_marks(points, rival, _family_target, prefix=prefix)
         for mark in memory_marks({"rivals": found["memory"]}):
             marks.append(replace(mark, name=f"{found['family']}: {mark.name}"))
     return marks

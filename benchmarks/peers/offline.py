@@ -33,7 +33,7 @@ from model.config import StoppingRule
 EXACT_SUFFIX = ", exact search"
 _SETTLE_SECONDS = 0.05
 _TUNING_TARGET_LENGTH = 12
-_MIN_ROUNDS = 3
+MIN_ROUNDS = 3
 """Rounds of the two that every mark compares, however long they take: a median needs as many."""
 
 
@@ -64,7 +64,7 @@ class Entry:
     @property
     def is_compared(self) -> bool:
         """Whether a quotient is made of it, so that its rounds are not cut."""
-        return self.min_rounds >= _MIN_ROUNDS
+        return self.min_rounds >= MIN_ROUNDS
 
     def part_of(self, work: Work) -> Work:
         """What this rival is given of a point's work."""
@@ -238,7 +238,7 @@ def _is_slow(spec: Spec) -> bool:
 
 
 def _min_rounds(spec: Spec) -> int:
-    return _MIN_ROUNDS if spec.name in {DRAGOMAN_INT8, CTRANSLATE2} else 1
+    return MIN_ROUNDS if spec.name in {DRAGOMAN_INT8, CTRANSLATE2} else 1
 
 
 def measure_point(

@@ -4,11 +4,11 @@ Owns the page's words and the README's markers. Every number comes from a result
 """
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from benchmarks.peers import tables
+from benchmarks.peers import notes, tables
 from benchmarks.peers.marks import (
     all_marks,
     held_marks,
@@ -19,7 +19,14 @@ from benchmarks.peers.marks import (
 )
 from benchmarks.peers.models import ROOT
 from benchmarks.peers.plots import draw_all
-from benchmarks.peers.results import RESULTS, Result, held, latest, on_processors
+from benchmarks.peers.results import (
+    RESULTS,
+    SERVED_PARTS,
+    Result,
+    held,
+    latest,
+    on_processors,
+)
 from benchmarks.peers.rivals import CTRANSLATE2, DRAGOMAN_INT8, HUGGINGFACE
 
 BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
@@ -34,16 +41,26 @@ file has all of them. Two engines are compared within each round, and the median
 is shown, which need not be the quotient of the numbers beside it. Sentences go in as token
 ids and come out as token ids; target tokens are counted with EOS for everybody, also where an
 engine stops one step earlier because its cap counts none. Every rival has its fastest settings,
-chosen by a short trial within the run. While one runs, the processor time of those that wait is
-watched (last column of the settings).
+chosen by a short trial within the run: what comes within 40 % of the best is run three times, and
+the least time counts. While one runs, the processor time of those that wait is watched (last column
+of the settings). What a result shown here does not keep of this is said beside it.
 
 - CTranslate2 has one maximum length a call: sentences whose answers may be equally long go to it
-  in calls of their own, all posted at once, so forced lengths waste nothing there.
+  in calls of their own, all posted at once. Of a large file these are many batches; a small file
+  has so few lengths that 16 sentences or more share a call on average.
+- CTranslate2's threads within a batch may wait actively, too, in a process that is stopped while
+  others are measured.
+- CTranslate2 has no SSRU: in the student's place it has a network of the same size whose decoder
+  has self-attention. Marian runs the student itself. Its cap is one factor of the longest source of
+  a batch, for a whole file the largest that any sentence needs: it may take more steps for a
+  sentence than the others do. All its tokens count.
 - Both engines' searches stop when as many hypotheses are finished as there are beams. Our default,
   *exact search*, goes on until nothing better can follow, and stands beside it on real text.
 - "Bundled" and "real text" are the bundled network from English as it was at the results' commit.
 - Random networks have lengths that are forced: every engine takes as many steps, but for that one.
-- Served, both have the same HTTP stack, tokenizer and segments; the server around CTranslate2 has a
+- Served, both are uvicorn with httptools and an endpoint without a framework's routing, prepare
+  short texts at once and others on a thread, collect garbage as seldom, and have the same tokenizer
+  and segments; the protocol below our endpoint is our own. The server around CTranslate2 has a
   queue, dynamic batches and a window, tuned in the run, and neither limits, deadlines nor metrics.
   The load generator shares the cores. Open-loop latency counts from when a request was due.
 - Growth of memory is above a process of the same kind that has its libraries and no network.
@@ -78,6 +95,7 @@ def page(
         "Made by `make bench-report` from the results that `make bench-peers` wrote; do not edit.",
         "## Marks",
         tables.marks_table(all_marks(results)),
+        *notes.family_notes(results),
     ]
     for name, write in (("offline", _offline), ("served", _served), ("memory", _memory)):
         if name in results:
@@ -88,7 +106,8 @@ def page(
     if by_processor:
         parts += _processors(by_processor)
     others = {**by_instruction_set, **by_processor}
-    parts += [_FAIRNESS.rstrip(), "## Where and when", _runs(results, others), _reproduce()]
+    parts += [_FAIRNESS.rstrip(), notes.tuning_note(_with_points(results, others))]
+    parts += ["## Where and when", _runs(results, others), _reproduce()]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -173,6 +192,7 @@ def _offline(result: Result) -> list[str]:
         tables.offline_table(points),
         tables.quality_table(points),
         tables.settings_table(points),
+        *notes.thread_notes(result),
     ]
 
 
@@ -197,17 +217,49 @@ def _files(results: Mapping[str, Result]) -> str:
 
 
 def _served(result: Result) -> list[str]:
-    parts = ["## Served", "Beam 4, one sentence a request."]
+    parts = ["## Served", "Beam 4, one sentence a request.", *notes.served_notes(result)]
     for found in result["checkpoints"]:
-        settings = [f"{name}: {tables.described(s)}" for name, s in found["settings"].items()]
-        parts += [
-            f"### {found['checkpoint']}",
-            "; ".join(settings) + ".",
-            tables.closed_table(found["closed"]),
-            tables.open_table(found["open"]),
-            tables.probe_table(found["short_beside_long"]),
-        ]
+        parts += [f"### {found['checkpoint']}", _settings(found), *_served_tables(found)]
+        for file, earlier in _by_file(found.get("earlier", {})).items():
+            first = next(iter(earlier.values()))
+            link = f"[an earlier run](../benchmarks/results/{file})"
+            commit = first["run"]["machine"]["commit"]
+            words = f"What this run left out is of {link}, at `{commit}`: {_settings(first)}"
+            levels = {name: table["levels"] for name, table in earlier.items()}
+            parts += [words, *_served_tables(levels)]
+        if any(not found[name] and name not in found.get("earlier", {}) for name in SERVED_PARTS):
+            parts.append("The rest is measured by `make bench-peers BENCH_FLAGS='--only served'`.")
     return parts
+
+
+def _served_tables(levels: Mapping[str, Sequence[Result]]) -> list[str]:
+    """Of the parts that were run."""
+    writers = {
+        "closed": tables.closed_table,
+        "open": tables.open_table,
+        "short_beside_long": tables.probe_table,
+    }
+    return [write(levels[name]) for name, write in writers.items() if levels.get(name)]
+
+
+def _settings(found: Result) -> str:
+    each = (f"{name}: {tables.described(own)}" for name, own in found["settings"].items())
+    return "; ".join(each) + "."
+
+
+def _by_file(earlier: Mapping[str, Result]) -> dict[str, dict[str, Result]]:
+    """Tables of earlier runs, by their file."""
+    found: dict[str, dict[str, Result]] = {}
+    for name, table in earlier.items():
+        found.setdefault(table["file"], {})[name] = table
+    return found
+
+
+def _with_points(results: Mapping[str, Result], others: Mapping[str, Result]) -> dict[str, Result]:
+    """Results whose rivals chose settings, by what a sentence calls them."""
+    found = {"offline": results["offline"]} if "offline" in results else {}
+    found |= {f"offline of {name}": one for name, one in others.items()}
+    return found | {one["family"]: one for one in results.get("families", {}).get("families", [])}
 
 
 def _memory(result: Result) -> list[str]:
@@ -220,6 +272,12 @@ def _runs(results: Mapping[str, Result], others: Mapping[str, Result]) -> str:
     rows += [_run(f"offline, {name}", found) for name, found in others.items()]
     families = results.get("families", {}).get("families", [])
     rows += [_run(one["family"], one["run"] | {"file": one["file"]}) for one in families]
+    earlier = {
+        table["file"]: table["run"]
+        for found in results.get("served", {}).get("checkpoints", [])
+        for table in found.get("earlier", {}).values()
+    }
+    rows += [_run("served, earlier", run | {"file": file}) for file, run in earlier.items()]
     return tables.table(
         ["results", "started", "machine", "our kernels", "versions", "commit"], rows
     )

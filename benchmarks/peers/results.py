@@ -24,6 +24,9 @@ RESULTS = ROOT / "benchmarks" / "results"
 QUICK_RESULTS = ROOT / "build" / "bench-peers"
 BENCHMARKS = ("offline", "served", "memory", "families")
 Result = dict[str, Any]  # read from JSON: its readers know its shape
+MAX_BUSY_PERCENT = 10.0
+"""What others may use of the processors just before a run that is to be quiet."""
+SERVED_PARTS = ("closed", "open", "short_beside_long")
 _POLL_SECONDS = 1.0  # at what others do while this process sleeps
 _PACKAGES = ("ctranslate2", "transformers", "numpy", "psutil")
 
@@ -59,7 +62,9 @@ def latest(directory: Path) -> dict[str, Result]:
     """The latest result of every benchmark that has one, with its file's name as "file".
 
     Families are measured one by one: each is that of the latest file that has it, which it names,
-    with what that file says of its run as "run".
+    with what that file says of its run as "run". So it is of each table of served checkpoints: one
+    that a partial run does not have is that of the latest run with it, with that whole checkpoint's
+    settings and its file in "earlier", by table.
     """
     found: dict[str, Result] = {}
     for benchmark in BENCHMARKS:
@@ -69,6 +74,9 @@ def latest(directory: Path) -> dict[str, Result]:
             found[benchmark] = content | {"file": path.name}
             if "families" in content:
                 found[benchmark]["families"] = _joined(before.get("families", []), content, path)
+            if "checkpoints" in content:
+                earlier = before.get("checkpoints", [])
+                found[benchmark]["checkpoints"] = _completed(content, earlier, path)
     return found
 
 
@@ -92,6 +100,32 @@ def _joined(before: Sequence[Result], content: Result, path: Path) -> list[Resul
     for entry in content["families"]:
         by_family[entry["family"]] = entry | {"file": path.name, "run": run}
     return list(by_family.values())
+
+
+def _completed(content: Result, before: Sequence[Result], path: Path) -> list[Result]:
+    """A run's checkpoints, with the latest of each table that it has not."""
+    run = {name: value for name, value in content.items() if name != "checkpoints"}
+    by_name = {entry["checkpoint"]: entry for entry in before}
+    found = []
+    for entry in content["checkpoints"]:
+        last = by_name.get(entry["checkpoint"], {})
+        earlier = {}
+        if last:
+            own = {"settings": last["settings"], "run": last["run"], "file": last["file"]}
+            earlier = {name: own | {"levels": last[name]} for name in SERVED_PARTS if last[name]}
+            earlier |= last["earlier"]  # what the last one had not, or in part
+        levels = {level["num_clients"] for level in entry["closed"]}
+        kept = {
+            name: table
+            for name, table in earlier.items()
+            if not entry[name] or (name == "closed" and not levels >= _clients(table["levels"]))
+        }
+        found.append(entry | {"file": path.name, "run": run, "earlier": kept})
+    return found
+
+
+def _clients(levels: Sequence[Result]) -> set[int]:
+    return {level["num_clients"] for level in levels}
 
 
 def held(directory: Path, benchmark: str = "offline") -> dict[str, Result]:

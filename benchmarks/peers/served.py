@@ -27,6 +27,8 @@ from benchmarks.peers.traffic import (
 )
 
 SEED = 1
+BARE = "bare endpoint, short texts at once"
+"""How the server around CTranslate2 is built, for the results; earlier ones do not say it."""
 _NUM_RANDOM_TEXTS = 200
 # Words of three letters are tokens of the random network, which answers n words with 2 n + 18
 # tokens; CTranslate2 has one length for a batch, so all texts of its levels are alike.
@@ -90,6 +92,16 @@ def measure(models: Mapping[str, Path], plan: ServedPlan, num_threads: int) -> l
         result = _measure_checkpoint(models[name], texts, plan, num_threads)
         found.append({"checkpoint": label} | result)
     return found
+
+
+def parts(plan: ServedPlan) -> list[str]:
+    """Names of what is run, as a checkpoint's result has them; a partial run has not all."""
+    wanted = {
+        "closed": plan.clients,
+        "open": plan.open_shares,
+        "short_beside_long": plan.probe_seconds,
+    }
+    return [name for name, is_wanted in wanted.items() if is_wanted]
 
 
 def _measure_checkpoint(models: Path, texts: Texts, plan: ServedPlan, num_threads: int) -> Result:

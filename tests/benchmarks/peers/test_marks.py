@@ -2,7 +2,7 @@ import pytest
 
 pytest.importorskip("psutil", reason="psutil comes with the extra bench")
 
-from benchmarks.peers.marks import Mark, all_marks, ratio, speedup
+from benchmarks.peers.marks import Mark, all_marks, has_small_groups, ratio, speedup
 from support.peers_results import (
     DRAGOMAN,
     FLOAT,
@@ -12,6 +12,7 @@ from support.peers_results import (
     families,
     memory,
     offline,
+    point,
     served,
 )
 
@@ -53,6 +54,24 @@ def test_a_family_is_compared_with_every_engine_of_it_and_its_memory_with_ctrans
     }
 
 
+def test_files_whose_calls_were_no_batches_are_no_comparison() -> None:
+    result = families()
+    speeds = {DRAGOMAN: 3000.0, RIVAL: 1000.0}
+    small = point("file", 40, 4, speeds)
+    result["families"][0]["points"] = [small, small | {"num_lengths": 2}]
+    names = [mark.name for mark in all_marks({"families": result}) if "file of 40" in mark.name]
+    assert names == [
+        f"student against {rival}: tokens/s, vocabulary 58101, beam 4, file of 40 sentences"
+        for rival in (RIVAL, "Marian int8")
+    ]
+    assert [has_small_groups(point("file", n, 4, speeds)) for n in (40, 100, 400, 2000)] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+
+
 def test_a_line_says_what_was_reached_and_what_was_asked_for() -> None:
     mark = Mark(name="speed", value=2.0, target=2.0, is_minimum=True)
     assert str(mark) == "reached     speed: 2.00×, at least 2×"
@@ -62,8 +81,8 @@ def test_a_line_says_what_was_reached_and_what_was_asked_for() -> None:
 
 def test_a_run_without_float32_has_no_mark_of_what_int8_costs() -> None:
     result = offline()
-    for point in result["points"]:
-        point["rivals"].pop(FLOAT, None)
+    for one in result["points"]:
+        one["rivals"].pop(FLOAT, None)
     names = [mark.name for mark in all_marks(all_results() | {"offline": result})]
     assert not any(name.startswith("BLEU") for name in names)
 
@@ -101,14 +120,14 @@ def test_engines_are_compared_within_the_rounds_that_both_were_in() -> None:
     def rounds(*seconds: float) -> dict[str, object]:
         return {"rounds": [{"seconds": value, "num_tokens": 100} for value in seconds]}
 
-    point = {"rivals": {DRAGOMAN: rounds(1, 2, 2, 2), RIVAL: rounds(2, 4, 2)}}
-    assert speedup(point, DRAGOMAN, RIVAL) == 2.0
-    assert speedup(point, RIVAL, DRAGOMAN) == 0.5
-    assert speedup(point, DRAGOMAN, REFERENCE) is None
-    point["rivals"][RIVAL]["rounds"] = [
+    one = {"rivals": {DRAGOMAN: rounds(1, 2, 2, 2), RIVAL: rounds(2, 4, 2)}}
+    assert speedup(one, DRAGOMAN, RIVAL) == 2.0
+    assert speedup(one, RIVAL, DRAGOMAN) == 0.5
+    assert speedup(one, DRAGOMAN, REFERENCE) is None
+    one["rivals"][RIVAL]["rounds"] = [
         {"round": number, **run} for number, run in zip((1, 3), rounds(4, 4)["rounds"], strict=True)
     ]
-    assert speedup(point, DRAGOMAN, RIVAL) == 2.0
+    assert speedup(one, DRAGOMAN, RIVAL) == 2.0
 
 
 def test_a_ratio_to_nothing_is_none() -> None:

@@ -70,6 +70,31 @@ def test_every_table_row_has_as_many_cells_as_its_head() -> None:
         assert len(widths) == 1, block
 
 
+def test_a_table_that_a_run_left_out_is_of_an_earlier_one_or_missing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served = all_results()["served"]
+    partial = [
+        one | {"open": [], "short_beside_long": [], "closed": one["closed"][2:]}
+        for one in served["checkpoints"]
+    ]
+    later = folder / "results" / "peers-served-20260202-000000.json"
+    later.write_text(json.dumps(served | {"checkpoints": partial}))
+    _write_report(folder, monkeypatch)
+    page = (folder / "docs" / "benchmarks.md").read_text()
+    before, _, after = page.partition("What this run left out is of [an earlier run]")
+    assert after.startswith(f"(../benchmarks/results/{served['file']}), at `abc`: ")
+    assert "| open loop |" not in before
+    assert "| open loop |" in after
+    assert "| 1 × Dragoman int8 |" in after
+    (folder / "results" / served["file"]).unlink()
+    _write_report(folder, monkeypatch)
+    page = (folder / "docs" / "benchmarks.md").read_text()
+    assert "left out" not in page
+    assert "| open loop |" not in page
+    assert "`make bench-peers BENCH_FLAGS='--only served'`" in page
+
+
 def test_only_what_was_measured_is_reported() -> None:
     results = {"memory": all_results()["memory"]}
     assert "## Served" not in report.page(results, {"memory": "figure.svg"})

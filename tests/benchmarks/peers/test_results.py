@@ -45,6 +45,41 @@ def test_a_family_that_was_measured_alone_takes_its_own_place_among_the_others(
     ]
 
 
+def _served(levels: tuple[int, ...], rates: tuple[float, ...]) -> dict[str, object]:
+    checkpoint = {
+        "checkpoint": "bundled",
+        "settings": {"CTranslate2": {"inter_threads": len(levels)}},
+        "closed": [{"num_clients": number} for number in levels],
+        "open": [{"rate_per_second": rate} for rate in rates],
+        "short_beside_long": [],
+    }
+    return {"checkpoints": [checkpoint]}
+
+
+def test_what_a_partial_run_of_the_servers_left_out_is_of_the_latest_run_that_has_it(
+    tmp_path: Path,
+) -> None:
+    header = results.header("served", is_quick=True, num_threads=1)
+
+    def write(hour: int, content: dict[str, object]) -> str:
+        started = {"started": f"2026-01-02T{hour:02}:00:00+00:00"}
+        return results.write(header | started | content, tmp_path).name
+
+    write(1, _served((1, 32), (0.5,)))
+    whole = write(2, _served((1, 8, 32), (0.6,)))
+    for hour in (3, 4):
+        last = write(hour, _served((32,), ()))
+    (found,) = results.latest(tmp_path)["served"]["checkpoints"]
+    assert (found["file"], found["closed"]) == (last, [{"num_clients": 32}])
+    assert set(found["earlier"]) == {"closed", "open"}
+    assert {table["file"] for table in found["earlier"].values()} == {whole}
+    assert found["earlier"]["open"]["levels"] == [{"rate_per_second": 0.6}]
+    assert found["earlier"]["open"]["settings"] == {"CTranslate2": {"inter_threads": 3}}
+    write(5, _served((1, 8, 32), (0.7,)))
+    (found,) = results.latest(tmp_path)["served"]["checkpoints"]
+    assert found["earlier"] == {}
+
+
 def test_both_sides_are_held_to_the_same() -> None:
     assert isa.environment(None) == {}
     assert isa.environment("avx2") == {
