@@ -5,8 +5,10 @@ print goes to standard error, so that answers stand alone.
 """
 
 import argparse
+import ctypes
 import json
 import os
+import signal
 import sys
 import time
 from collections.abc import Mapping
@@ -17,6 +19,7 @@ from benchmarks.peers.engines import Engine, make_engine
 from benchmarks.peers.work import count_tokens, read_work
 
 Message = dict[str, object]
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 def resident_bytes() -> dict[str, int]:
@@ -56,6 +59,12 @@ def answer(engine: Engine, question: Mapping[str, object]) -> Message:
     raise ValueError(f"command is {command!r}; it must be 'load', 'memory' or 'translate'")
 
 
+def end_with_parent() -> None:
+    """Be killed when the process that asks ends: one that is stopped sees no end of its input."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 def converse(engine: Engine, questions: TextIO, answers: TextIO) -> None:
     """Answer every line until there is none."""
     for line in questions:
@@ -71,6 +80,7 @@ def main() -> None:
     parser.add_argument("--compute-type", choices=("int8", "float32"), required=True)
     parser.add_argument("--threads", type=int, required=True)
     arguments = parser.parse_args()
+    end_with_parent()
     with os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8") as answers:
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
         engine = make_engine(
