@@ -34,8 +34,11 @@ def phrases_of(
     every = [
         tuple(dict.fromkeys(_spellings(term, tokenizer, is_unspaced=is_unspaced))) for term in terms
     ]
-    writable = tokenizer.is_writable
-    if len(every) > MAX_PHRASES or not all(own and all(map(writable, own)) for own in every):
+    # What normalises to nothing has no tokens, which no search can choose.
+    are_writable = all(
+        own and all(path and tokenizer.is_writable(path) for path in own) for own in every
+    )
+    if len(every) > MAX_PHRASES or not are_writable:
         return ()
     for phrases in (tuple(every), tuple(own[:1] for own in every)):
         if sum(len(path) for own in phrases for path in own) <= MAX_PHRASE_TOKENS:

@@ -52,6 +52,8 @@ def test_what_cannot_be_written_or_is_too_much_is_asked_of_no_search() -> None:
     tokenizer, _ = bundled("en-de-small")
     *_, eos_id = tokenizer.encode_target("Hund")
     assert not tokenizer.is_writable([eos_id])
+    assert spelt("en-de-small", term("Hund"), term("\u200b")) == []
+    assert spelt("en-de-small", term("\ufffd")) == []
     assert spelt("en-de-small", *[term("Hund")] * (MAX_PHRASES + 1)) == []
     assert spelt("en-de-small", term("Hund" + " Hund" * MAX_PHRASE_TOKENS)) == []
 
