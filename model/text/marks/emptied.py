@@ -1,7 +1,7 @@
 """Elements that a translation left empty, because their words went elsewhere.
 
-Owns which two marks are around words, and whether words are left between them. Where marks stand
-in a translation is `model.text.marks.carrying`.
+Owns which two marks are around words, and whether words are left between them: a comma alone is
+none. Where marks stand in a translation is `model.text.marks.carrying`.
 """
 
 import re
@@ -15,6 +15,8 @@ _TAG = re.compile(r"</?[A-Za-z0-9][^<>]*+>")
 # Tags of elements that have nothing inside.
 _VOID = re.compile(r"<(?:br|hr|img|input|wbr)\b[^<>]*+>", re.IGNORECASE)
 _PAIRED = frozenset(("*", "**", "***", "_", "__", "~~"))
+# Signs that are no words where they stand alone, as %, & and + are.
+_PUNCTUATION = " \u00a0\u202f\u3000.,;:!?…·()[]\"'«»“”„‘’-–—、，。；：！？（）【】「」『』《》"
 _ENDS = ("</", "](", "][", "[/", "{% end")
 
 
@@ -34,13 +36,18 @@ def is_emptied(
     places = [0, *(one.place for one in carried.loose), len(carried.shown)]
     marks = [None, *carried.loose, None]
     for index, (one, other) in enumerate(pairwise(marks)):
-        had_words = carried.shown[places[index] : places[index + 1]].strip() != ""
-        if had_words and _is_element(one, other):
-            start, end = edges[index], edges[index + 1]
+        had = _content(carried.shown[places[index] : places[index + 1]])
+        start, end = edges[index], edges[index + 1]
+        if _content(text[start:end]) < had and _is_element(one, other):
             has_mark = any(start <= span.start and span.end <= end for span in placed)
-            if not text[start:end].strip() and not has_mark:
+            if not has_mark:
                 return True
     return False
+
+
+def _content(text: str) -> int:
+    """What is between two marks: 0 is nothing, 1 punctuation alone, 2 words."""
+    return bool(text.strip()) + bool(text.strip(_PUNCTUATION))
 
 
 def _is_element(one: Loose | None, other: Loose | None) -> bool:
