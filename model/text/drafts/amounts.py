@@ -2,9 +2,10 @@
 
 Owns when two texts have the same numbers. A language has its own signs between thousands and before
 decimals (1,000.50 and 1.000,50), its own order in dates and its own times (10:30, 10.30,
-10点30分), so values are compared, and not how they are written. Zeros are digits: behind a decimal
-sign, and where a group has nothing else, each of them counts. Where numbers and codes are is
-`model.text.marks.finding`.
+10点30分), so values are compared, and not how they are written, with a magnitude (1.5万) what they
+are with it. Zeros are digits: behind a decimal sign, in groups of three or more, and where a group
+has nothing else, each of them counts. Where numbers and codes are is `model.text.marks.finding`,
+which magnitudes there are `model.text.drafts.magnitudes`.
 """
 
 import re
@@ -13,14 +14,26 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from model.text.drafts.magnitudes import Magnitude, knows_all_magnitudes, magnitude_at
 from model.text.marks.finding import find_codes, find_numbers
 
 _DIGITS = re.compile(r"\d+")
 # 12 500, 12，500: these divide thousands, but not what ends or begins another number.
 _SPACED = re.compile(r"(?a:(?<![\w.,:/'-]))\d{1,3}(?:[ ，]\d{3}){1,8}+(?![\d:/-])")
 _BARE_DECIMAL = re.compile(r"(?a:(?<![\w.,]))\.(?=\d)")
+_AMOUNT = re.compile(r"\d+(?:\.\d+)?")
+_MIN_NAMED = 3  # digits of what may be a number of a thing, in which leading zeros count
 _TIME = re.compile(r"\d{1,2}:\d\d(?::\d\d)?")
 _SPACES = "\u00a0\u202f"
+# A sign of a number, and what may be one: a range (5 -7), or between characters without spaces.
+_SIGN = re.compile(r"(?<![\w.,:/'’)%-])(?<!\d )[-\u2212\u2013\uff0d](?=\d)")
+_MAYBE_SIGN = re.compile(r"[-\u2212\u2013\uff0d](?=\d)")
+# What may stand for it.
+_MINUS = re.compile(
+    "minus|menos|moins|meno|min\\b|below|sub|under|unter|null|zero|零下|地下|[负負]"
+    "|минус|ниже|マイナス|氷点下|영하|마이너스",
+    re.IGNORECASE,
+)
 _GROUPS = re.compile(r"[.,'’\u00a0\u202f]")
 
 
@@ -33,11 +46,13 @@ class _Number:
         parts: What it is in a language that writes its parts with words between them.
         divided: The two numbers that a decimal may be as well: a day and a month, an hour and its
             minutes, or items of a list.
+        bare: It without its magnitude, where languages whose words are not known have one.
     """
 
     value: str
     parts: tuple[str, ...]
     divided: tuple[str, ...] = ()
+    bare: str | None = None
 
 
 def differs_in_numbers(source: str, target: str) -> bool:
@@ -48,16 +63,36 @@ def differs_in_numbers(source: str, target: str) -> bool:
     """
     if _DIGITS.search(source) is None and _DIGITS.search(target) is None:
         return False
-    codes = (source[code.start : code.end] for code in find_codes(source))
-    if any(target.count(code) < source.count(code) for code in codes):
+    if _misses_code(source, target) or _misses_sign(source, target):
         return True
     own, other = list(_numbers(source)), list(_numbers(target))
     values = Counter(one.value for one in own)
     common = values & Counter(one.value for one in other)
     own, other = _beside(own, common), _beside(other, common)
+    own, other = _without_magnitudes(own, other, target), _without_magnitudes(other, own, source)
     # 14.3 is no decimal beside 3/14; beside 14.03 it is another one.
     are_divided = not all(any(one.divided for one in some) for some in (own, other))
     return _parts(own, are_divided=are_divided) != _parts(other, are_divided=are_divided)
+
+
+def _misses_code(source: str, target: str) -> bool:
+    """Whether a code of the source is not as often in the target."""
+    codes = _codes(source)
+    fewer = codes - _codes(target) if codes else codes
+    # One that goes on there (A380-Flugzeug) is found in the text only; the first lost one ends it.
+    return any(target.count(code) < source.count(code) for code in fewer)
+
+
+def _codes(text: str) -> Counter[str]:
+    return Counter(text[code.start : code.end] for code in find_codes(text))
+
+
+def _misses_sign(source: str, target: str) -> bool:
+    """Whether one text has more numbers below zero, as far as signs and words tell."""
+    return any(
+        len(_SIGN.findall(one)) > len(_MAYBE_SIGN.findall(other)) and _MINUS.search(other) is None
+        for one, other in ((source, target), (target, source))
+    )
 
 
 def _beside(numbers: Iterable[_Number], common: Counter[str]) -> list[_Number]:
@@ -69,6 +104,24 @@ def _beside(numbers: Iterable[_Number], common: Counter[str]) -> list[_Number]:
         else:
             beside.append(number)
     return beside
+
+
+def _without_magnitudes(
+    own: Iterable[_Number], other: Iterable[_Number], other_text: str
+) -> list[_Number]:
+    """Numbers, bare where the other text has them so, with words that are not known maybe."""
+    if knows_all_magnitudes(other_text):
+        return list(own)
+    left = Counter(one.value for one in other if one.bare is None)
+    numbers = []
+    for number in own:
+        bare = number.bare
+        if bare is not None and left[bare]:
+            left[bare] -= 1
+            numbers.append(_whole(bare))
+        else:
+            numbers.append(number)
+    return numbers
 
 
 def _parts(numbers: Iterable[_Number], *, are_divided: bool) -> Counter[str]:
@@ -83,8 +136,23 @@ def _numbers(text: str) -> Iterator[_Number]:
         if not digits[0].isdigit() or any(map(str.isalpha, digits)):
             yield from (_whole(group) for group in _DIGITS.findall(digits))  # of a code
             continue
+        magnitude = None if ":" in digits else magnitude_at(text, found.end)
         for piece in re.split("[/-]", digits):
-            yield _clock(piece) if ":" in piece else _amount(piece)
+            number = _clock(piece) if ":" in piece else _amount(piece)
+            yield number if magnitude is None else _scaled(number, magnitude)
+
+
+def _scaled(number: _Number, magnitude: Magnitude) -> _Number:
+    """A number with its magnitude; one that is no amount stays as it is."""
+    if not _AMOUNT.fullmatch(number.value):
+        return number
+    whole, _, decimals = number.value.partition(".")
+    decimals = decimals.ljust(magnitude.exponent, "0")
+    whole = (whole + decimals[: magnitude.exponent]).lstrip("0") or "0"
+    decimals = decimals[magnitude.exponent :].rstrip("0")
+    value = f"{whole}.{decimals}" if decimals else whole
+    bare = number.value if magnitude.is_of_thousands else None
+    return _Number(value=value, parts=(value,), bare=bare)
 
 
 def _clock(text: str) -> _Number:
@@ -129,8 +197,8 @@ def _whole(digits: str) -> _Number:
 
 
 def _plain(digits: str) -> str:
-    """A group without leading zeros, if it has anything else."""
-    return digits.lstrip("0") or digits
+    """A group without its leading zero where it is a day, an hour or the like."""
+    return digits.lstrip("0") or digits if len(digits) < _MIN_NAMED else digits
 
 
 def _western(text: str) -> str:

@@ -133,10 +133,118 @@ def test_amounts_are_equal_if_and_only_if_their_digits_are_in_any_two_notations(
             assert differs_in_numbers(one, two) is (own != other), (one, two)
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("1.5万人来了。", "15,000 people came."),
+        ("3 billion", "3 Milliarden"),
+        ("30亿", "3 billion"),
+        ("1.22万亿元", "1.22 trillion yuan"),
+        ("300多万人", "more than 3 million people"),
+        ("10-20万人", "100,000 to 200,000 people"),
+        ("10 to 20 million", "10-20 Millionen"),
+        # Words of other languages are not known.
+        ("3 million", "3 millones"),
+        ("3 billion", "3 mil millones"),
+        ("3 million", "3 миллиона"),
+        # Others are of another word, or of none beside the number.
+        ("1 trillion euros", "1 Billion Euro"),
+        ("3 millionaires", "3名百万富翁"),
+        ("In 2015 millions came", "2015年有数百万人"),
+        ("5千克", "5 kg"),
+    ],
+)
+def test_a_number_is_compared_with_its_magnitude(one: str, other: str) -> None:
+    assert not differs_in_numbers(one, other)
+    assert not differs_in_numbers(other, one)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("他有12万元。", "He has 12 million yen."),
+        ("城市有300万人口。", "300 million people"),
+        ("有3亿人。", "3 hills"),
+        ("3 billion users", "3 个万能用户"),
+        ("3 billion", "3 Billionen"),
+        ("5 Mio. Euro", "5 billion euros"),
+    ],
+)
+def test_another_magnitude_is_another_amount(one: str, other: str) -> None:
+    assert differs_in_numbers(one, other)
+    assert differs_in_numbers(other, one)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("It is -5 °C.", "Es sind minus 5 °C."),
+        ("It is -5 °C.", "Es sind \u22125 °C."),
+        ("-5 °C", "零下5度"),
+        ("-5℃至-20℃", "-5 °C to -20 °C"),
+        ("pages 5-7", "Seiten 5 -7"),
+        ("印度-1986年", "India, 1986"),
+    ],
+)
+def test_a_sign_may_be_a_word_and_a_hyphen_is_none(one: str, other: str) -> None:
+    assert not differs_in_numbers(one, other)
+    assert not differs_in_numbers(other, one)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("It is -5 °C.", "Es sind 5 °C."),
+        ("Call 0049-30-1234567", "Rufen Sie 049-30-1234567 an"),
+        ("ticket 00123", "Karte 0123"),
+        ("agent 007", "Agent 07"),
+    ],
+)
+def test_signs_and_zeros_of_long_numbers_count(one: str, other: str) -> None:
+    assert differs_in_numbers(one, other)
+    assert differs_in_numbers(other, one)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "is_missing"),
+    [
+        ("the A380 plane", "das A380-Flugzeug", False),
+        ("A380 and A380", "A380-Flugzeug und A380", False),
+        ("A380 and A380", "A380", True),
+        ("order XK7Q2M", "Bestellung XK7Q2", True),
+    ],
+)
+def test_a_code_is_as_often_in_both(source: str, target: str, *, is_missing: bool) -> None:
+    assert differs_in_numbers(source, target) is is_missing
+
+
+@pytest.mark.timeout(30)
+def test_many_codes_are_compared_at_once() -> None:
+    # A search of the whole text for each of them would take minutes.
+    codes = ",".join(f"A{number}" for number in range(10, 60_000))
+    assert not differs_in_numbers(codes, codes)
+    assert differs_in_numbers(codes, codes.replace("A", "B"))
+
+
 @pytest.mark.timeout(100)
 @pytest.mark.parametrize(
     "part",
-    ["1", "123 ", "123，", "1,", "1.", "1:", "1-", ".5", "1 m", "5 % ", "$5", "1a2b-", "A1-"],
+    [
+        "1",
+        "123 ",
+        "123，",
+        "1,",
+        "1.",
+        "1:",
+        "1-",
+        ".5",
+        "1 m",
+        "5 % ",
+        "$5",
+        "1a2b-",
+        "A1-",
+        "5 万",
+    ],
 )
 def test_long_texts_of_digits_are_read_once(part: str) -> None:
     # Work that grows with the square of the text would take many times as long as the test may.
