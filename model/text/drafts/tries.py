@@ -43,6 +43,8 @@ _NUMBERS = ("47", "58", "63", "72", "85", "94", "36", "29")
 _SOFT: frozenset[CheckName] = frozenset({"length", "loop", "end", "copy", "characters"})
 # Where a word of the source may be divided; a translation has other words.
 _SOFT_HYPHEN = "\xad"
+# Visible characters that SentencePiece's usual rules make a space of.
+_READ_AS_SPACE = frozenset("\ufffd\u2581")
 _MIN_CUT = 16  # source tokens; a shorter sentence is neither cut nor searched anew
 # Signs above, below and between letters, which are of their word but no letters for `re`.
 _COMBINING = (
@@ -80,7 +82,7 @@ class Tries:
             pair: A pair of the checkpoint.
             num_tries: How often it was tried before.
         """
-        casing = casing_of(without(text, marks), pair.source)
+        casing, marks = _casing_beside(text, marks, pair.source)
         if marks or casing == "upper":
             upper: Casing | None = "upper" if casing == "upper" else None
             yield from self._carried(text, marks, pair, casing=upper, num_tries=num_tries)
@@ -88,10 +90,8 @@ class Tries:
         whole = self._segment(text, pair, num_tries=num_tries)
         if len(whole.source_ids) > self._max_length:
             yield from self._cut(text, pair, self._max_length, num_tries=num_tries)
-        elif rare := self._rare_marks(text, (), whole.source_ids, pair):
-            yield from self._carried(text, rare, pair, num_tries=num_tries)
         else:
-            yield whole, (0, len(text))
+            yield from self._plain(whole, pair)
 
     def next(
         self,
@@ -156,8 +156,10 @@ class Tries:
         if num_tries == 1 and not _is_hopeless(failed):
             placed = self._otherwise(segment, marks, failed, pair)
             return [(replace(one, is_unrepeating="loop" in failed), span) for one, span in placed]
-        if num_tries <= MAX_TRIES and marks and not {"marks", "terms"}.isdisjoint(failed):
-            return list(self._split(segment.text, marks, pair, num_tries=num_tries))
+        if num_tries <= MAX_TRIES and not {"marks", "terms"}.isdisjoint(failed):
+            every = merged(marks, self._rare_marks(segment.text, marks, pair))
+            if every:
+                return list(self._split(segment.text, every, pair, num_tries=num_tries))
         can_cut = not marks and len(segment.source_ids) >= _MIN_CUT
         if num_tries <= MAX_TRIES and can_cut and not _SOFT.isdisjoint(failed):
             length = max(2 * len(segment.source_ids) // 3, 2)
@@ -176,7 +178,7 @@ class Tries:
         pair: LanguagePair,
     ) -> Iterator[Placed]:
         text = segment.text
-        casing = casing_of(without(text, marks), pair.source)
+        casing, marks = _casing_beside(text, marks, pair.source)
         casing = None if casing == "title" and "copy" not in failed else casing
         if "numbers" in failed:
             marks = merged(marks, find_measures(text))
@@ -184,6 +186,14 @@ class Tries:
             yield replace(segment, num_tries=1), (0, len(text))
             return
         yield from self._carried(text, marks, pair, casing=casing, num_tries=1)
+
+    def _plain(self, segment: Segment, pair: LanguagePair) -> Iterator[Placed]:
+        """A stretch without marks that is short enough: as it is, if its vocabulary has it all."""
+        text, num_tries = segment.text, segment.num_tries
+        if rare := self._rare_marks(text, (), pair, segment.source_ids):
+            yield from self._carried(text, rare, pair, num_tries=num_tries)
+        else:
+            yield segment, (0, len(text))
 
     def _carried(
         self,
@@ -200,7 +210,7 @@ class Tries:
             return
         segment = self._disguised(text, marks, pair, casing=casing, num_tries=num_tries)
         if segment is not None and (
-            rare := self._rare_marks(text, marks, segment.source_ids, pair)
+            rare := self._rare_marks(text, marks, pair, segment.source_ids)
         ):
             marks = merged(marks, rare)
             if not any(map(str.isalpha, without(text, marks))):
@@ -268,9 +278,12 @@ class Tries:
         spans = cut_spans(text, lambda piece: len(self._tokenizer.encode(piece, pair)), max_length)
         for start, end in spans:
             piece = self._segment(text[start:end], pair, num_tries=num_tries)
-            # One character can be more tokens than fit (﷽); it cannot be cut, so it is copied.
-            ids = piece.source_ids if len(piece.source_ids) <= self._max_length else ()
-            yield replace(piece, source_ids=ids, is_cut=True), (start, end)
+            if len(piece.source_ids) > self._max_length:
+                # One character can be more tokens than fit (﷽); it cannot be cut: it is copied.
+                yield replace(piece, source_ids=(), is_cut=True), (start, end)
+                continue
+            for segment, (low, high) in self._plain(piece, pair):
+                yield replace(segment, is_cut=True), (start + low, start + high)
 
     def _segment(self, text: str, pair: LanguagePair, *, num_tries: int = 0) -> Segment:
         source_ids: tuple[int, ...] = ()
@@ -281,29 +294,40 @@ class Tries:
         return Segment(text=text, source_ids=source_ids, num_tries=num_tries)
 
     def _rare_marks(
-        self, text: str, marks: Sequence[Mark], source_ids: Sequence[int], pair: LanguagePair
+        self,
+        text: str,
+        marks: Sequence[Mark],
+        pair: LanguagePair,
+        source_ids: Sequence[int] | None = None,
     ) -> list[Mark]:
         """Stretches outside the marks that the vocabulary cannot write.
 
         Letters are taken with the word that they are in. ASCII, and letters of a source's own
         script where that is Chinese or written like it, are left to the network, which has read
-        them byte by byte in training.
+        them byte by byte in training. What is outside is made tokens of if they are not given.
         """
         rare_ids = self._tokenizer.rare_ids
-        if rare_ids.isdisjoint(source_ids):
-            return []
         outside = without(text, marks)
+        ids = self._tokenizer.encode(outside, pair) if source_ids is None else source_ids
+        if rare_ids.isdisjoint(ids) and _READ_AS_SPACE.isdisjoint(outside):
+            return []
         is_wide_source = primary_language(pair.source) in UNSPACED_LANGUAGES
         rare = {
             character
             for character in set(outside)
             if not (character.isascii() or (is_wide_source and self._is_own(character, pair)))
             and character != _SOFT_HYPHEN
-            and not rare_ids.isdisjoint(self._tokenizer.encode(character, pair))
+            and self._is_rare(character, pair)
         }
         stretches = (_WIDE_STRETCH if is_wide_source else _STRETCH).finditer(outside)
         spans = [match for match in stretches if not rare.isdisjoint(match[0])]
         return [_rare_mark(match, is_word=_is_of_word(match[0][0])) for match in spans]
+
+    def _is_rare(self, character: str, pair: LanguagePair) -> bool:
+        ids = self._tokenizer.encode(character, pair)
+        if character in _READ_AS_SPACE and len(ids) == self._tokenizer.num_source_extras(pair):
+            return True
+        return not self._tokenizer.rare_ids.isdisjoint(ids)
 
     @staticmethod
     def _is_own(character: str, pair: LanguagePair) -> bool:
@@ -320,6 +344,26 @@ def without(text: str, marks: Sequence[Mark]) -> str:
         parts += [text[done : mark.start], " " * (mark.end - mark.start)]
         done = mark.end
     return "".join([*parts, text[done:]])
+
+
+def _casing_beside(
+    text: str, marks: Sequence[Mark], language: str
+) -> tuple[Casing | None, Sequence[Mark]]:
+    """The casing of a text beside its marks, which units in small letters (500 kg) may join.
+
+    They do where everything else is in capitals: they are not raised with it.
+    """
+    words = without(text, marks)
+    casing = casing_of(words, language)
+    if casing is None and sum(map(str.isupper, words)) > sum(map(str.islower, words)):
+        small = [one for one in find_measures(words) if _has_small(words[one.start : one.end])]
+        if small and casing_of(without(words, small), language) == "upper":
+            return "upper", merged(marks, small)
+    return casing, marks
+
+
+def _has_small(text: str) -> bool:
+    return any(map(str.islower, text))
 
 
 def _inside(marks: Sequence[Mark], start: int, end: int) -> list[Mark]:

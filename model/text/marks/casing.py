@@ -59,8 +59,9 @@ def casing_of(text: str, language: str) -> Casing | None:
     """
     if text == text.lower():
         return None
-    if not any(map(str.islower, text)):
-        words = _WORD.findall(text)
+    capitals = text.replace("ß", "ẞ")  # which many keyboards lack: STRAßE
+    if not any(map(str.islower, capitals)):
+        words = _WORD.findall(capitals)
         letters = sum(map(len, words))
         is_sentence = len(words) > 1 and letters >= _MIN_LETTERS
         is_sign = len(words) == 1 and words[0].lower() in _SIGNS.get(primary_language(language), ())

@@ -25,3 +25,49 @@ def test_twice_the_marks_are_about_twice_the_work(tries: Tries, part: str) -> No
         return num_lines(lambda: list(tries.first(text, marks, EN_ZH)))
 
     assert work(1600) < 3 * work(800)
+
+
+def shown(tries: Tries, text: str) -> list[tuple[str, tuple[str, ...], str | None]]:
+    """What the network reads of each piece of a text, the marks that it does not, the casing."""
+    placed = tries.first(text, find_inner_marks(text), EN_ZH)
+    return [
+        (one.text, (), None)
+        if one.carried is None
+        else (one.carried.shown, one.carried.marks, one.carried.casing)
+        for one, _ in placed
+    ]
+
+
+def test_what_a_vocabulary_cannot_write_is_carried_in_pieces_of_a_long_sentence_too(
+    tries: Tries,
+) -> None:
+    text = "The cat sees the river and добро " + "and my friend sees the river " * 30
+    pieces = shown(tries, text.strip())
+    assert len(pieces) > 1
+    assert [marks for _, marks, _ in pieces if marks] == [("добро",)]
+
+
+def test_a_word_that_a_vocabulary_cannot_write_is_split_around_where_it_is_lost(
+    tries: Tries,
+) -> None:
+    ((first, _),) = tries.first("The cat sees добро again.", [], EN_ZH)
+    ((second, _),) = tries.next(first, [], ("marks",), EN_ZH)
+    placed = tries.next(second, [], ("marks",), EN_ZH)
+    assert [(one.text, one.is_verbatim) for one, _ in placed] == [
+        ("The cat sees", False),
+        ("добро", True),
+        ("again.", False),
+    ]
+
+
+@pytest.mark.parametrize("character", ["\ufffd", "\u2581"])
+def test_a_character_that_is_read_as_a_space_is_carried(tries: Tries, character: str) -> None:
+    assert shown(tries, f"It costs 5 {character} here.") == [
+        ("It costs 5 here.", (character,), None)
+    ]
+
+
+def test_a_unit_in_small_letters_is_carried_through_capitals(tries: Tries) -> None:
+    text = "MAXIMUM LOAD IS 500 kg FOR THIS DOOR."
+    assert shown(tries, text) == [("Maximum load is 47 for this door.", ("500 kg",), "upper")]
+    assert shown(tries, "Maximum load is 500 kg.") == [("Maximum load is 500 kg.", (), None)]

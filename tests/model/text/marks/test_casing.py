@@ -33,6 +33,13 @@ def test_only_whole_sentences_are_in_a_casing(text: str, casing: str | None) -> 
     assert casing_of(text, "en") == casing
 
 
+def test_a_small_sharp_s_is_no_small_letter_of_capitals() -> None:
+    assert casing_of("DIE STRAßE IST LANG", "de") == "upper"
+    assert lowered("DIE STRAßE IST LANG", "de") == "Die straße ist lang"
+    assert casing_of("Die Straße Ist Lang", "en") == "title"
+    assert casing_of("ß", "de") is None
+
+
 def test_german_titles_cannot_be_told_from_nouns() -> None:
     assert casing_of("Hunde Katzen Vögel Fische", "de") is None
     assert casing_of("Hunde Katzen Vögel Fische", "en") == "title"
