@@ -45,6 +45,7 @@ from model.text.drafts.segments import (
     SegmentOutput,
     TranslatedSegment,
     Translation,
+    begun_copy,
     copied,
     joined,
 )
@@ -161,7 +162,7 @@ class TextPipeline:
                 done = start + high
         separators.append(text[done:])
         if control.target_prefix:
-            segments = self._begun(segments, control.target_prefix)
+            segments = self._begun(segments, control.target_prefix, pair)
         return PreparedText(pair=pair, segments=tuple(segments), separators=tuple(separators))
 
     def _first(
@@ -190,15 +191,21 @@ class TextPipeline:
             return ()
         return phrases_of(terms, self._tokenizer, pair)
 
-    def _begun(self, segments: Sequence[Segment], prefix: str) -> list[Segment]:
-        """Segments of which the first that the network sees has to begin in a certain way."""
-        first = next((i for i, one in enumerate(segments) if not one.is_verbatim), None)
+    def _begun(self, segments: Sequence[Segment], prefix: str, pair: LanguagePair) -> list[Segment]:
+        """Segments of which the first that is translated has to begin in a certain way.
+
+        What is a glossary's terms alone is translated too, though no network sees it.
+        """
+        are_translated = (bool(one.terms) or not one.is_verbatim for one in segments)
+        first = next((index for index, one in enumerate(are_translated) if one), None)
         return [
-            self._beginning_with(segment, prefix) if index == first else segment
+            self._beginning_with(segment, prefix, pair) if index == first else segment
             for index, segment in enumerate(segments)
         ]
 
-    def _beginning_with(self, segment: Segment, prefix: str) -> Segment:
+    def _beginning_with(self, segment: Segment, prefix: str, pair: LanguagePair) -> Segment:
+        if segment.is_verbatim:
+            return begun_copy(segment, prefix, pair)
         shown = prefix if segment.carried is None else hidden(segment.carried, prefix)
         *token_ids, _ = self._tokenizer.encode_target(shown.strip())
         limit = self._limits.max_target_length // 2
@@ -297,7 +304,7 @@ class TextPipeline:
             for other, span in tries
         ]
         if segment.beginning is not None:
-            others = self._begun(others, segment.beginning.text)
+            others = self._begun(others, segment.beginning.text, pair)
         return [
             Piece(segment=other, found=() if other.is_verbatim else None, earlier=earlier)
             for other in others
@@ -322,6 +329,7 @@ class TextPipeline:
         text, is_lost, marks = self._written(segment, output, pair)
         source = with_targets(segment.text, segment.terms)
         terms = uses_of(segment.terms, segment.text, text)
+        beginning = "" if segment.beginning is None else segment.beginning.text
         failed = failed_checks(
             Compared(
                 source=source,
@@ -332,13 +340,13 @@ class TextPipeline:
                 is_lost=is_lost,
                 is_truncated=output.is_truncated,
                 is_term_missed=not all(term.is_hit for term in terms),
-                beginning="" if segment.beginning is None else segment.beginning.text,
+                beginning=beginning,
             )
         )
         checked = ALL_CHECKS if terms else PLAIN_CHECKS
         return TranslatedSegment(
             source=segment.text,
-            text=text.replace("\ufffd", "").strip() if "characters" in failed else text,
+            text=_readable(text, beginning) if "characters" in failed else text,
             score=output.score,
             is_verbatim=False,
             is_cut=segment.is_cut,
@@ -407,3 +415,9 @@ class TextPipeline:
             alignment=output.alignment or (),
             language=pair.target,
         )
+
+
+def _readable(text: str, beginning: str) -> str:
+    """A translation without characters that stand for none, but for those that it begins with."""
+    start = len(beginning) if text.startswith(beginning) else 0
+    return (text[:start] + text[start:].replace("\ufffd", "")).strip()

@@ -93,7 +93,8 @@ def failed_checks(compared: Compared) -> tuple[CheckName, ...]:
         "marks": compared.is_lost
         or differs_in_marks(source, target, compared.marks, compared.beginning),
         "numbers": differs_in_numbers(source, target) or differs_in_units(source, target),
-        "characters": target.count("\ufffd") > source.count("\ufffd"),
+        "characters": target.count("\ufffd")
+        > source.count("\ufffd") + compared.beginning.count("\ufffd"),
         "length": is_absurdly_long_or_short(source, target),
         "loop": has_loop(compared.target_ids) and not has_loop(compared.source_ids),
         "copy": is_copy(source, target) or keeps_title_words(source, target),

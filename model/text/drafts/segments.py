@@ -227,6 +227,16 @@ def copied(segment: Segment) -> TranslatedSegment:
     )
 
 
+def begun_copy(segment: Segment, prefix: str, pair: LanguagePair) -> Segment:
+    """A copied segment whose copy begins with what the caller has written."""
+    copy = copied(segment).text
+    if copy.startswith(prefix):
+        return segment
+    is_unspaced = primary_language(pair.target) in UNSPACED_LANGUAGES
+    beginning = Beginning(text=prefix, token_ids=())
+    return replace(segment, copy=beginning.joined(copy if is_unspaced else " " + copy))
+
+
 def joined(prepared: PreparedText, segments: Sequence[TranslatedSegment]) -> Translation:
     """A text of translated segments, with the separators of its source.
 

@@ -105,6 +105,7 @@ def terms(*pairs: tuple[str, str], is_carried: bool = False) -> Control:
         ("My friend", "My friend sees the river."),
         ("My  friend ", "My  friend sees the river."),
         ("Ĝis — 猫", "Ĝis — 猫 sees the river."),
+        ("A\ufffdB", "A\ufffdB sees the river."),
     ],
 )
 def test_a_beginning_stays_as_it_was_written_and_the_network_goes_on(
@@ -172,6 +173,38 @@ def test_where_nothing_is_translated_nothing_begins(
         pipeline, "7.30", going_on(tokenizer, "waits."), Control(target_prefix="My")
     )
     assert (translation.text, asked) == ("7.30", [])
+
+
+@pytest.mark.parametrize(
+    ("prefix", "expected"),
+    [
+        ("Ich sage", "Ich sage Danke. waits."),
+        ("Ich sage ", "Ich sage Danke. waits."),
+        ("Dan", "Danke. waits."),
+    ],
+)
+def test_a_term_alone_has_the_beginning_before_it(
+    pipeline: TextPipeline, tokenizer: Tokenizer, prefix: str, expected: str
+) -> None:
+    control = replace(terms(("thank you", "danke")), target_prefix=prefix)
+    network = going_on(tokenizer, "waits.")
+    translation, asked = driven(pipeline, "Thank you. The cat waits.", network, control)
+    assert translation.text == expected
+    assert [segment.forced_ids for segment in asked] == [()]
+    assert [term.is_hit for term in translation.segments[0].terms] == [True]
+
+
+def test_what_stands_for_no_character_is_left_out_behind_a_beginning_only(
+    pipeline: TextPipeline, tokenizer: Tokenizer
+) -> None:
+    def network(segment: Segment) -> list[Output]:
+        byte_id = tokenizer.encode("\xe9", EN_DE)[-2]  # the second byte of two
+        return [Output(token_ids=(*segment.forced_ids, byte_id))]
+
+    control = Control(target_prefix="A\ufffdB")
+    translation, _ = driven(pipeline, "The cat waits.", network, control)
+    assert translation.text == "A\ufffdB"
+    assert translation.segments[0].quality.failed == ("characters",)
 
 
 def test_a_beginning_that_the_network_cannot_write_is_refused(pipeline: TextPipeline) -> None:
