@@ -67,18 +67,12 @@ class Mark:
 def find_marks(text: str) -> list[Mark]:
     """The marks of a text, in order, without overlap; numbers are not among them.
 
-    A fenced block of code, with its fences, is one mark over several lines. Everything else is
-    within a line.
+    A fenced block of code, with its fences, is one mark over several lines; one that does not end
+    goes on to the end of the text. Everything else is within a line.
     """
     if HINT.search(text) is None:
         return []
-    marks: list[Mark] = []
-    done = 0
-    for start, end in _fences(text):
-        marks += _inline(text, done, start)
-        marks.append(Mark(start=start, end=end, kind="code"))
-        done = end
-    return _beside_codes(text, [*marks, *_inline(text, done, len(text))])
+    return _beside_codes(text, list(_all_marks(text)))
 
 
 def find_inner_marks(text: str) -> list[Mark]:
@@ -138,36 +132,47 @@ def _beside_codes(text: str, marks: Sequence[Mark]) -> list[Mark]:
     return apart
 
 
-def _fences(text: str) -> Iterator[tuple[int, int]]:
-    """Blocks between two fences of the same kind, each of them a line of its own."""
-    opened: re.Match[str] | None = None
-    for fence in FENCE.finditer(text):
-        if opened is None:
-            opened = fence
-        elif fence[1].startswith(opened[1]):
-            yield opened.start(), fence.end()
-            opened = None
-
-
-def _inline(text: str, start: int, end: int) -> Iterator[Mark]:
-    """Marks within lines, between two places that are ends of lines."""
-    edges = sorted(_edges(text, start, end), key=lambda mark: mark.start)
-    done = start
-    for edge in edges:
+def _all_marks(text: str) -> Iterator[Mark]:
+    """Marks as the patterns find them, in order."""
+    done = 0
+    for edge in sorted(_edges(text), key=lambda mark: mark.start):
         if edge.start >= done:
             yield from _marks_between(text, done, edge.start)
             yield edge
             done = edge.end
-    yield from _marks_between(text, done, end)
+    yield from _marks_between(text, done, len(text))
 
 
-def _edges(text: str, start: int, end: int) -> Iterator[Mark]:
-    """What lines begin with, and what divides the lines of tables."""
-    for first, last in find_leads(text, start, end):
+def _edges(text: str) -> Iterator[Mark]:
+    """Blocks of code, what lines outside of them begin with, and what divides those of tables."""
+    blocks = [Mark(start=start, end=end, kind="code") for start, end in _blocks(text)]
+    yield from blocks
+    text = masked(text, blocks)
+    for first, last in find_leads(text):
         yield Mark(start=first, end=last, kind="lead")
-    for line in TABLE_LINE.finditer(text, start, end):
+    for line in TABLE_LINE.finditer(text):
         for cell in CELL.finditer(text, line.start(), line.end()):
             yield Mark(start=cell.start(), end=cell.end(), kind="cell")
+
+
+def _blocks(text: str) -> Iterator[tuple[int, int]]:
+    """Blocks between two fences of the same kind, or behind one that none follows.
+
+    No bullet and no number is before the fence that ends a block, and nothing behind it.
+    """
+    opened: re.Match[str] | None = None
+    for fence in FENCE.finditer(text):
+        if opened is None:
+            opened = fence
+        elif (
+            fence["fence"].startswith(opened["fence"])
+            and not fence["info"].strip()
+            and not fence["lead"].strip("> \t")
+        ):
+            yield opened.start("fence"), fence.end()
+            opened = None
+    if opened is not None:
+        yield opened.start("fence"), len(text.rstrip())
 
 
 def _marks_between(text: str, start: int, end: int) -> Iterator[Mark]:

@@ -61,13 +61,13 @@ _NUMBERED = re.compile(
 _LETTERED = re.compile(r"^[ \t]*+(?P<letter>[A-Z])\.[ \t]++(?=\S)", re.MULTILINE)
 
 
-def find_leads(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Where lines between two places have leads; those of each kind are in order."""
-    sure = list(_LEAD.finditer(text, start, end))
+def find_leads(text: str) -> Iterator[tuple[int, int]]:
+    """Where the lines of a text have leads; those of each kind are in order."""
+    sure = list(_LEAD.finditer(text))
     begins = {lead.start() for lead in sure}
-    numbered = [one for one in _NUMBERED.finditer(text, start, end) if one.start() not in begins]
+    numbered = [one for one in _NUMBERED.finditer(text) if one.start() not in begins]
     num_numbered = len(numbered) + sum(lead.lastgroup is not None for lead in sure)
-    lettered = _in_order(_LETTERED.finditer(text, start, end))
+    lettered = _in_order(_LETTERED.finditer(text))
     for lead in chain(sure, numbered if num_numbered > 1 else (), lettered):
         yield lead.span()
 

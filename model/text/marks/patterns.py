@@ -42,7 +42,7 @@ _EMOJI_BASE = "[\u231a-\u23ff\u2600-\u27bf\u2b1b-\u2b55\U0001f000-\U0001f1e5\U00
 _EMOJI_TAIL = "[\ufe0e\ufe0f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]"
 _EMOJI = (
     rf"(?:[\U0001f1e6-\U0001f1ff]{{1,2}}|[0-9#*]\ufe0f?\u20e3"
-    rf"|[\u00a9\u00ae\u2122]\ufe0f?|[\u203c\u2049\u2139\u2194-\u21aa\u25aa-\u25fe\u3030\u303d\u3297\u3299]\ufe0f"
+    rf"|[\u00a9\u00ae\u2122]\ufe0f?|[\u203c\u2049\u2139\u2194-\u21aa\u24c2\u25aa-\u25fe\u2934\u2935\u2b05-\u2b07\u3030\u303d\u3297\u3299]\ufe0f"
     rf"|{_EMOJI_BASE}{_EMOJI_TAIL}{{0,8}}(?:\u200d[^\s\w]{_EMOJI_TAIL}{{0,8}}){{0,8}})"
 )
 # What nobody sees and most vocabularies lose: control characters, marks of direction, a joiner of
@@ -90,15 +90,23 @@ _CODE_ELEMENTS = "|".join(
     for name in ("code", "kbd", "samp")
 )
 
+
+def _nested(depth: int) -> str:
+    """What is between two braces, with braces in it so many deep."""
+    inner = rf"(?:\{{{_nested(depth - 1)}\}}[^{{}}\n]*+)*+" if depth else ""
+    return rf"[^{{}}\n]*+{inner}"
+
+
 # Around marks only ASCII goes on (`(?a:…)`): Chinese and Japanese have no space before and behind.
 PATTERNS: tuple[tuple[Kind, str], ...] = (
     # what templates fill in; their statements are tags
     ("placeholder", r"<[%?]=(?:[^%?<>\n]|[%?](?!>)|>(?<=[-=]>)){1,200}+[%?]>"),
-    # ``code``, `code`, :role:`code`
+    # ```code```, ``code``, `code`, :role:`code`, and ``` alone
     (
         "code",
         (
-            r"(?::[a-z][\w.+:-]{0,40}:)?(?:``[^`\n]++(?:`[^`\n]++)?``|(?<!`)`[^`\n]++`(?!`))_{0,2}"
+            r"(?<!`)(?:```[^`\n]++```(?!`)|`{3,}+)"
+            r"|(?::[a-z][\w.+:-]{0,40}:)?(?:``[^`\n]++(?:`[^`\n]++)?``|(?<!`)`[^`\n]++`(?!`))_{0,2}"
             rf"|{_CODE_ELEMENTS}"
         ),
     ),
@@ -141,8 +149,7 @@ PATTERNS: tuple[tuple[Kind, str], ...] = (
         (
             # {{x}}, ${x}, #{x}, %{x}, and of ICU {n, plural, one {…} other {…}}
             r"\{\{[^{}\n]{1,100}\}\}|[$#%]\{[^{}\n]{1,100}\}"
-            r"|\{[\w.-]{1,60},\s?(?:plural|select|selectordinal|number|date|time)\b[^{}\n]*+"
-            r"(?:\{[^{}\n]*+\}[^{}\n]*+)*+\}"
+            rf"|\{{[\w.-]{{1,60}},\s?(?:plural|select|selectordinal|number|date|time)\b{_nested(4)}\}}"
             r"|\{\s?[\w.$\#@:!|,\[\]()'\"*<>=^+-]{0,60}\s?\}|\[\[[\w. |\#:/-]{1,80}\]\]"
             # %(x)d, %1$s, %-5.2f, %<x>s, %PATH%, %%, %Y-%m-%d
             r"|%\(\w{1,60}\)[\#0+-]{0,3}\d{0,3}(?:\.\d{1,3})?[A-Za-z]|%<\w{1,60}>[A-Za-z]?"
@@ -215,18 +222,19 @@ PATTERNS: tuple[tuple[Kind, str], ...] = (
         (
             rf"(?<!\w)HK(?:EY_[A-Z_]{{4,20}}|LM|CU|CR|U)\b(?:\\[^{_PATH_ENDS}\\]{{1,60}}+){{1,12}}+"
             rf"|(?<![A-Za-z0-9])[A-Za-z]:\\(?:[^{_PATH_ENDS}]|{_PATH_SPACE})*+|\\\\{_NAME}\\[^{_PATH_ENDS}]++"
-            r"|(?a:(?<![\w/.~<>)\]-]))(?:~|\.{1,2})?/[A-Za-z0-9\u00c0-\u024f_@+~{][A-Za-z0-9\u00c0-\u024f_.@+~{}*-]*+"
+            r"|(?a:(?<![\w/.~<>)\]-]))(?:~|\.{1,2})?/\.?[A-Za-z0-9\u00c0-\u024f_@+~{][A-Za-z0-9\u00c0-\u024f_.@+~{}*-]*+"
             r"(?:/[A-Za-z0-9\u00c0-\u024f_.@+~{}*-]++)*+/?"
             rf"|(?a:(?<![\w./\\@-])){_NAME}\(\d{{1,3}}\)\.[a-z0-9]{{2,5}}(?a:(?!\w))"
-            rf"|(?a:(?<![\w./\\@-]))\.?{_NAME}(?:[./]{_NAME})++/?"
+            rf"|(?a:(?<![\w./\\@-]))\.?{_NAME}(?:(?:/\.?|\.){_NAME})++/?"
             r"|(?a:(?<![\w./\\]))(?:\.{1,2}/){2,9}+(?a:(?!\w|/|\.[\w./]))"
         ),
     ),
     (
         "code",
         (
-            # --option, snake_case, SNAKE_CASE=1, \n, 0x7F, Ctrl+S, ⌘S
+            # --option, -o behind a wall, snake_case, SNAKE_CASE=1, \n, 0x7F, Ctrl+S, ⌘S
             r"(?a:(?<![\w-]))--[A-Za-z][A-Za-z0-9_-]{0,60}(?:=[A-Za-z0-9_./-]{1,60})?"
+            r"|(?:(?<=\|)|(?<=\|[ \t]))-[A-Za-z](?a:(?![\w-]))"
             r"|(?<!\w)[A-Za-z0-9]{1,60}+(?:_[A-Za-z0-9]{1,60}+){1,20}"
             r"(?:=[A-Za-z0-9_./-]{0,60}[A-Za-z0-9_/-])?(?!\w)"
             r"|\\[nrtN](?![a-z])"
@@ -276,15 +284,21 @@ MARK = re.compile(
 HINT = re.compile(
     # what no mark begins with is passed over at a glance
     r"(?=[^\w ,]|[_0])(?:"
-    r"[+{%$<&`@#\u00a9\u00ae\u2122\\*_~\[|]|[./](?<=\w.)\w|/(?<!\w/)[\w.]|[:;][\w/:)(|'-]|''|\(\)"
-    r"|-(?:-[A-Za-z]|>[A-Za-z_]|[0-9A-Fa-f]{4}-|[A-Z0-9](?a:(?!\w)))|0[xX][0-9A-Fa-f]"
+    r"[+{%$<&`@#\u00a9\u00ae\u2122\\*_~\[|]|[./](?<=\w.)\.?\w|/(?<!\w/)[\w.]|[:;][\w/:)(|'-]|''|\(\)|\)\.[a-z0-9]"
+    r"|-(?:-[A-Za-z]|>[A-Za-z_]|[0-9A-Fa-f]{4}-|[0-9A-Fa-f]{2}-|[A-Z0-9](?a:(?!\w)))|0[xX][0-9A-Fa-f]"
     rf"|[¯^{_KEY_SIGNS}{_INVISIBLE}\u200b\u20e3\ufe0f\u231a-\u23ff\u2600-\u27bf\u2b1b-\u2b55"
     r"\U0001f000-\U0001faff\U00100000-\U0010fffd])"
     rf"|(?m:{LEAD_HINT})"
 )
 TABLE_LINE = re.compile(r"^[ \t]*+\|[^\n]*+$", re.MULTILINE)
-CELL = re.compile(r"[ \t]*+\|[ \t|:-]*+")
-FENCE = re.compile(r"^[ \t]{0,12}(`{3,20}|~{3,20})[^`\n]*+$", re.MULTILINE)
+# A wall, with the cells behind it that are empty or a line (:-:).
+CELL = re.compile(r"(?<![ \t])[ \t]*+\|(?:[ \t]*+(?::?-++:?[ \t]*+)?\|)*+[ \t]*+")
+# The signs of a fence, of a list or a quotation before it, and what it says of its code.
+FENCE = re.compile(
+    r"^(?P<lead>(?:[ \t]{0,12}+(?:>|(?:[-+*]|\d{1,3}[.)])(?=[ \t]))){0,6}+)[ \t]{0,12}+"
+    r"(?P<fence>`{3,20}+|~{3,20}+)(?P<info>[^`\n]*+)$",
+    re.MULTILINE,
+)
 NUMBER = re.compile(r"\d++(?:[.,:/'’\u00a0\u202f-]\d++)*+")
 # A-99812-XZ, XK7Q2M, 9f1c2ab: what names a thing, and is no amount of anything.
 CODE = re.compile(

@@ -217,7 +217,25 @@ def test_markup_is_found_around_words() -> None:
 def test_a_fenced_block_is_one_mark_over_its_lines() -> None:
     block = "```python\nprint('a. B')\n\n# c\n```"
     assert found(f"Run:\n\n{block}\nDone.") == [(block, "code")]
-    assert ("```\nopen", "code") not in found("```\nopen")
+
+
+@pytest.mark.parametrize(
+    ("text", "marks"),
+    [
+        ("1. ```sh\n   open\n   ```\n2. Go.", ["1. ", "```sh\n   open\n   ```", "2. "]),
+        ("- a\n  - ```\n    b\n    ```\n", ["- ", "  - ", "```\n    b\n    ```"]),
+        ("> ```py\n> run\n> ```\n> Done", ["> ", "```py\n> run\n> ```", "> "]),
+        ("```\nopen\n```py\nnow\n``` \nDone", ["```\nopen\n```py\nnow\n``` "]),
+        ("~~~\n```\n- ~~~\n~~~~\nDone", ["~~~\n```\n- ~~~\n~~~~"]),
+        ("Run:\n```\nopen the\n\nbox\n", ["```\nopen the\n\nbox"]),
+        ("1. A\n```\n7. x\n```\n2. B", ["1. ", "```\n7. x\n```", "2. "]),
+        ("3. May\n```\n1. x\n2. y\n```", ["```\n1. x\n2. y\n```"]),
+    ],
+)
+def test_a_fence_may_be_in_a_list_or_a_quotation_and_ends_by_one_with_nothing_behind(
+    text: str, marks: list[str]
+) -> None:
+    assert [mark for mark, _ in found(text)] == marks
 
 
 def test_numbers_are_found_with_what_groups_them() -> None:
@@ -290,7 +308,7 @@ def test_marks_are_in_order_and_masking_keeps_all_that_is_outside(text: str) -> 
 def test_what_gives_no_hint_of_a_mark_has_none(text: str) -> None:
     text = text.replace("](", "] (")  # the end of a link is none without its beginning
     if patterns.HINT.search(text) is None:
-        assert not list(finding._inline(text, 0, len(text)))
+        assert not list(finding._all_marks(text))
 
 
 def test_no_pattern_can_try_again_without_bound() -> None:
