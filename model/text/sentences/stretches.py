@@ -85,7 +85,8 @@ def _stripped(
 ) -> Iterator[tuple[int, int, list[Mark]]]:
     """A stretch without white space and loose marks at its ends, unless nothing is left.
 
-    Inline codes at its ends that begin or end an element inside of it stay in it.
+    Inline codes at its ends that begin or end an element inside of it stay in it, and so do both
+    ends of a link.
     """
     num_before, num_after = 0, 0
     edge = start
@@ -98,7 +99,8 @@ def _stripped(
         if not _is_loose(mark) or text[mark.end : edge].strip():
             break
         num_after, edge = num_after + 1, mark.start
-    pairs = partners([text[mark.start : mark.end] for mark in marks])
+    texts = [text[mark.start : mark.end] for mark in marks]
+    pairs = {**partners(texts), **_links(texts)}
     num_before, num_after = outer_edges(pairs, num_before, num_after, len(marks))
     own = marks[num_before : len(marks) - num_after]
     start = marks[num_before - 1].end if num_before else start
@@ -110,6 +112,19 @@ def _stripped(
             end,
             [replace(mark, start=mark.start - start, end=mark.end - start) for mark in own],
         )
+
+
+def _links(texts: Sequence[str]) -> dict[int, int]:
+    """Places of marks that links begin with and of those that end them, both ways."""
+    opened: int | None = None
+    found: dict[int, int] = {}
+    for place, one in enumerate(texts):
+        if one in ("[", "!["):
+            opened = place
+        elif opened is not None and one.startswith(("](", "][")):
+            found[opened], found[place] = place, opened
+            opened = None
+    return found
 
 
 def _is_loose(mark: Mark) -> bool:
