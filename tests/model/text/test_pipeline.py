@@ -143,6 +143,18 @@ def test_a_soft_hyphen_is_no_part_of_the_word_that_is_read(pipeline: TextPipelin
     assert [one.text for one in hyphenated] == ["The ri\xadver."]
 
 
+@pytest.mark.parametrize(
+    "text", ["\xadThe<br/> cat sees", "The ri\xadver <b>waits</b> now", "\xad<br/> @name sees"]
+)
+def test_a_soft_hyphen_moves_no_mark(pipeline: TextPipeline, text: str) -> None:
+    prepared = pipeline.prepare(text, EN_ZH)
+    outputs = [
+        Output(token_ids=one.source_ids[:-1], alignment=tuple(range(len(one.source_ids) - 1)))
+        for one in prepared.network_segments
+    ]
+    assert pipeline.finish(prepared, outputs).text == text.replace("\xad", "")
+
+
 def test_every_sentence_is_a_segment_of_its_own(pipeline: TextPipeline) -> None:
     prepared = pipeline.prepare("The cat waits. 7.30! See https://a.example/b?c=1 now.", EN_ZH)
     assert [segment.text for segment in prepared.segments] == [

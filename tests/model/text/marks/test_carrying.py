@@ -52,6 +52,7 @@ def placed(text: str, words: Sequence[str], alignment: Sequence[int]) -> str:
         ("Wow😀wow", "Wow wow"),
         ("The first line<br>and the second", "The first line and the second"),
         ("猫<br>看", "猫看"),
+        ("The ri\xadver {n} <b>s\xadees</b>", "The river 47 sees"),
     ],
 )
 def test_words_get_stand_ins_and_loose_marks_are_left_out(text: str, shown: str) -> None:
