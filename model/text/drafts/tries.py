@@ -51,10 +51,12 @@ _COMBINING = (
     r"\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0900-\u0963\u0981-\u0dff\u0e31-\u0e4e\u0eb1-\u0ecd"
     r"\u0f71-\u0fbc\u102b-\u103e\u17b4-\u17d3\u200c\u200d"
 )
-_STRETCH = re.compile(rf"\w[\w{_COMBINING}]*+|[^\w\s]")
+# What a sign is to be printed like is of the sign before it.
+_VARIATIONS = r"\ufe00-\ufe0f"
+_STRETCH = re.compile(rf"\w[\w{_COMBINING}{_VARIATIONS}]*+|[^\w\s][{_VARIATIONS}]*+")
 # The same where words have no spaces between them: signs of such scripts are of no word.
 _WIDE = r"\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_WIDE_STRETCH = re.compile(rf"[^\W{_WIDE}]+|[{_WIDE}]|[^\w\s]")
+_WIDE_STRETCH = re.compile(rf"(?:[^\W{_WIDE}]++|[{_WIDE}]|[^\w\s])[{_VARIATIONS}]*+")
 # What a stretch between two marks does not begin with.
 _NO_BEGINNING = " \u00a0,.;:!?)]}、，。；：！？）」』"
 
@@ -397,7 +399,8 @@ def _copy(text: str, marks: Sequence[Mark]) -> Segment:
 
 
 def _is_of_word(character: str) -> bool:
-    return character.isalnum() or unicodedata.category(character).startswith("M")
+    is_mark = unicodedata.category(character).startswith("M")
+    return character.isalnum() or (is_mark and not "\ufe00" <= character <= "\ufe0f")
 
 
 def _rare_mark(match: re.Match[str], *, is_word: bool) -> Mark:

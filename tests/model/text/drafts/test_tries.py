@@ -71,3 +71,11 @@ def test_a_unit_in_small_letters_is_carried_through_capitals(tries: Tries) -> No
     text = "MAXIMUM LOAD IS 500 kg FOR THIS DOOR."
     assert shown(tries, text) == [("Maximum load is 47 for this door.", ("500 kg",), "upper")]
     assert shown(tries, "Maximum load is 500 kg.") == [("Maximum load is 500 kg.", (), None)]
+
+
+@pytest.mark.parametrize("mark", ["⇦\ufe0f", "\ufe0f"])
+def test_a_sign_is_one_with_what_it_is_to_be_printed_like(tries: Tries, mark: str) -> None:
+    ((segment, _),) = tries.first(f"The cat {mark} sees", [], EN_ZH)
+    assert segment.carried is not None
+    assert [one.mark for one in segment.carried.loose] == [mark]
+    assert segment.carried.stand_ins == ()
