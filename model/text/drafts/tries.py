@@ -20,7 +20,7 @@ from model.text.drafts.checks import CheckName
 from model.text.drafts.segments import Segment
 from model.text.languages.scripts import UNSPACED_LANGUAGES, is_of_language
 from model.text.languages.tags import LanguagePair, primary_language
-from model.text.marks.carrying import carry
+from model.text.marks.carrying import SOFT_HYPHEN, carry
 from model.text.marks.casing import Casing, casing_of
 from model.text.marks.finding import LOOSE_KINDS, Mark, find_inner_marks, masked
 from model.text.marks.units import find_measures
@@ -41,8 +41,6 @@ _OTHER_STAND_INS = ("API", "PDF", "Python", "Google", "NASA", "IBM", "HTML", "Li
 # Numbers of two digits for those that a network loses.
 _NUMBERS = ("47", "58", "63", "72", "85", "94", "36", "29")
 _SOFT: frozenset[CheckName] = frozenset({"length", "loop", "end", "copy", "characters"})
-# Where a word of the source may be divided; a translation has other words.
-_SOFT_HYPHEN = "\xad"
 # Visible characters that SentencePiece's usual rules make a space of.
 _READ_AS_SPACE = frozenset("\ufffd\u2581")
 _MIN_CUT = 16  # source tokens; a shorter sentence is neither cut nor searched anew
@@ -290,7 +288,7 @@ class Tries:
     def _segment(self, text: str, pair: LanguagePair, *, num_tries: int = 0) -> Segment:
         source_ids: tuple[int, ...] = ()
         if any(map(str.isalpha, text)):
-            source_ids = tuple(self._tokenizer.encode(text.replace(_SOFT_HYPHEN, ""), pair))
+            source_ids = tuple(self._tokenizer.encode(text.replace(SOFT_HYPHEN, ""), pair))
         if len(source_ids) == self._tokenizer.num_source_extras(pair):
             source_ids = ()
         return Segment(text=text, source_ids=source_ids, num_tries=num_tries)
@@ -318,7 +316,7 @@ class Tries:
             character
             for character in set(outside)
             if not (character.isascii() or (is_wide_source and self._is_own(character, pair)))
-            and character != _SOFT_HYPHEN
+            and character != SOFT_HYPHEN
             and self._is_rare(character, pair)
         }
         stretches = (_WIDE_STRETCH if is_wide_source else _STRETCH).finditer(outside)

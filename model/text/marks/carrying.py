@@ -31,7 +31,7 @@ _ORDERED = re.compile(r"%[#0+-]{0,3}\d{0,3}(?:\.\d{1,3})?[A-Za-z@]{1,3}|\{\}")
 _COUNTED = re.compile(r"%(?:\d\$)?\d?l{0,2}[diu]|\{(?:n|count|total|num\w*)\}")
 _MAX_LOOSE = 32
 # Where a word of the source may be divided, which no network reads.
-_SOFT_HYPHEN = "\xad"
+SOFT_HYPHEN = "\xad"
 _JOINERS = frozenset("/:-=&,.|x@")
 _CLOSING = ".,;:!?)]}»”’。，、；：！？）】」』"
 
@@ -69,7 +69,7 @@ def carry(
     each: list[StandIn | Loose | None] = []
     for own, kind in groups:
         start, end = own[0].start, own[-1].end
-        shown += words[done:start].replace(_SOFT_HYPHEN, "")
+        shown += words[done:start].replace(SOFT_HYPHEN, "")
         mark, after, done = _written(text, own), text[end : end + 1], end
         if kind in LOOSE_KINDS:
             each.append(_loose(mark, shown, after))
@@ -83,7 +83,7 @@ def carry(
     if None in each or len(loose) > _MAX_LOOSE:
         return None
     return Carried(
-        shown=shown + words[done:].replace(_SOFT_HYPHEN, ""),
+        shown=shown + words[done:].replace(SOFT_HYPHEN, ""),
         stand_ins=tuple(one for one in each if isinstance(one, StandIn)),
         loose=loose,
         marks=tuple(
