@@ -13,6 +13,8 @@ from transformers import (
     FSMTForConditionalGeneration,
     MBartConfig,
     MBartForConditionalGeneration,
+    MT5Config,
+    MT5ForConditionalGeneration,
     PreTrainedModel,
     T5Config,
     T5ForConditionalGeneration,
@@ -93,14 +95,17 @@ def write_mbart(folder: Path, *, spm: bytes | None = None, **settings: object) -
     return reference
 
 
-def write_t5(folder: Path, *, spm: bytes, head: str = "own", **settings: object) -> PreTrainedModel:
-    """T5 and MADLAD.
+def write_t5(
+    folder: Path, *, spm: bytes, head: str = "own", is_mt5: bool = False, **settings: object
+) -> PreTrainedModel:
+    """T5, MADLAD and mT5.
 
     Args:
         folder: Where.
         spm: Its pieces.
         head: "own" for an output projection of its own (MADLAD), "tied" for the embedding times
-            d_model^-0.5 (the first T5).
+            d_model^-0.5 (the first T5), or as it is (mT5).
+        is_mt5: Written as an mT5.
         settings: Of its configuration.
     """
     num_pieces = sentencepiece.SentencePieceProcessor(model_proto=spm).get_piece_size()
@@ -117,7 +122,11 @@ def write_t5(folder: Path, *, spm: bytes, head: str = "own", **settings: object)
         "tie_word_embeddings": head == "tied",
         **settings,
     }
-    reference = T5ForConditionalGeneration(T5Config(**shape))
+    reference = (
+        MT5ForConditionalGeneration(MT5Config(**shape))
+        if is_mt5
+        else T5ForConditionalGeneration(T5Config(**shape))
+    )
     if head == "own":
         reference.lm_head.weight = torch.nn.Parameter(torch.zeros_like(reference.shared.weight))
     randomised(reference)

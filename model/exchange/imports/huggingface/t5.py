@@ -4,6 +4,7 @@ Owns what their config.json means and where their tensors go. How they are asked
 `model.exchange.imports.t5_prompts`'.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -44,6 +45,8 @@ FEED_FORWARDS: Mapping[str, tuple[Activation, bool]] = {
 """The activation, and whether the inner layer is gated."""
 TABLES = ("shared.weight", "decoder.embed_tokens.weight", "encoder.embed_tokens.weight")
 OUTPUT = "lm_head.weight"
+_FIRST_WITHOUT_FACTOR = 5
+"""The version of transformers since which no mT5 divides its output by √d_model."""
 _CROSS_BIAS = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"
 """In old files, and never used."""
 _PROJECTIONS = {"q_proj": "q", "k_proj": "k", "v_proj": "v", "out_proj": "o"}
@@ -122,15 +125,24 @@ def _head(folder: HuggingFaceFolder, weights: HuggingFaceWeights | None) -> tupl
 
     Configurations contradict the weights here, so the weights decide: a projection of other values
     than the embedding's is one of its own, and only a tied one has the factor. What transformers
-    has said of the factor since its version 5 is believed.
+    has said of T5's factor since its version 5 is believed; of mT5 that version dropped it, and it
+    was there before only where the configuration said that the two are tied.
     """
     said = folder.config.get("tie_word_embeddings")
     is_tied = weights is None or OUTPUT not in weights
     if weights is not None and not is_tied and said is not False:
         table = weights.first_of(TABLES)
         is_tied = table in weights and weights.same(table, OUTPUT)
+    if folder.config.get("model_type") == "mt5":
+        return is_tied, is_tied and said is True and _is_of_old_transformers(folder)
     is_scaled = is_tied and said is not False
     return is_tied, folder.flag("scale_decoder_outputs", default=is_scaled)
+
+
+def _is_of_old_transformers(folder: HuggingFaceFolder) -> bool:
+    """Whether config.json says that a version before 5 wrote it."""
+    version = re.match(r"(\d{1,4})\.", str(folder.config.get("transformers_version")))
+    return version is not None and int(version[1]) < _FIRST_WITHOUT_FACTOR
 
 
 def _network(folder: HuggingFaceFolder, *, is_tied: bool, is_scaled: bool) -> ModelConfig | None:

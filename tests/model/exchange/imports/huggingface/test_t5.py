@@ -47,9 +47,13 @@ def first_t5(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, PreTrained
 @pytest.fixture
 def folder(madlad: tuple[Path, PreTrainedModel], tmp_path: Path) -> Path:
     """A copy of MADLAD to damage."""
-    copy = tmp_path / madlad[0].name
+    return copied(madlad[0], tmp_path)
+
+
+def copied(folder: Path, parent: Path) -> Path:
+    copy = parent / folder.name
     copy.mkdir()
-    for path in madlad[0].iterdir():
+    for path in folder.iterdir():
         (copy / path.name).write_bytes(path.read_bytes())
     return copy
 
@@ -93,6 +97,53 @@ def test_the_first_t5s_logits_are_those_of_transformers(
     check_logits(first_t5[1], imported)
 
 
+@pytest.fixture(scope="module")
+def mt5(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, PreTrainedModel]:
+    folder = tmp_path_factory.mktemp("hub") / "mt5-small"
+    return folder, write_t5(folder, spm=t5_spm(), head="tied", is_mt5=True, **T5)
+
+
+def test_a_tied_mt5s_logits_are_those_of_transformers(mt5: tuple[Path, PreTrainedModel]) -> None:
+    assert "lm_head.weight" not in load_file(mt5[0] / "model.safetensors")
+    imported = T5Importer().read(mt5[0], TO_GERMAN)
+    assert imported.network.tie_output
+    assert not imported.network.scale_output
+    check_logits(mt5[1], imported)
+
+
+@pytest.mark.parametrize(
+    ("version", "said", "is_scaled"),
+    [
+        ("4.57.1", True, True),
+        ("4.57.1", False, False),
+        ("4.57.1", None, False),  # the default of its configuration was false then
+        ("5.0.0.dev0", True, False),
+        ("11.0", True, False),
+        (None, True, False),
+        ("?", True, False),
+    ],
+)
+def test_a_tied_mt5_has_the_factor_where_transformers_4_saved_it(
+    mt5: tuple[Path, PreTrainedModel],
+    tmp_path: Path,
+    version: str | None,
+    said: bool | None,
+    is_scaled: bool,
+) -> None:
+    copy = copied(mt5[0], tmp_path)
+    change_json(copy / "config.json", transformers_version=version, tie_word_embeddings=said)
+    network = T5Importer().read(copy, TO_GERMAN).network
+    assert (network.tie_output, network.scale_output) == (True, is_scaled)
+
+
+def test_what_only_t5_reads_says_nothing_of_an_mt5(
+    mt5: tuple[Path, PreTrainedModel], tmp_path: Path
+) -> None:
+    copy = copied(mt5[0], tmp_path)
+    change_json(copy / "config.json", scale_decoder_outputs=True)
+    check_logits(mt5[1], T5Importer().read(copy, TO_GERMAN))
+
+
 @pytest.mark.parametrize("kind", ["gated-relu", "gated-silu", "gelu"])
 def test_feed_forwards_are_those_of_the_config(tmp_path: Path, kind: str) -> None:
     reference = write_t5(tmp_path / "t5", spm=t5_spm(), feed_forward_proj=kind, **T5)
@@ -123,10 +174,7 @@ def test_the_weights_say_whether_the_head_is_tied_and_not_the_config(
 def test_a_head_that_repeats_the_embedding_is_tied(
     first_t5: tuple[Path, PreTrainedModel], tmp_path: Path
 ) -> None:
-    copy = tmp_path / "t5"
-    copy.mkdir()
-    for path in first_t5[0].iterdir():
-        (copy / path.name).write_bytes(path.read_bytes())
+    copy = copied(first_t5[0], tmp_path)
     change_json(copy / "config.json", tie_word_embeddings=None, scale_decoder_outputs=None)
     table = load_file(copy / "model.safetensors")["shared.weight"]
     cross = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"
