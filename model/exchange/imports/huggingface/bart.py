@@ -40,12 +40,15 @@ _PARTS: Mapping[str, str] = {
 """Linear layers and norms of a layer, by our names; cross-attention is the decoder's alone."""
 
 
-def bart_network(folder: HuggingFaceFolder, *, activation: str) -> ModelConfig | None:
+def bart_network(
+    folder: HuggingFaceFolder, *, activation: str, scale_embedding: bool
+) -> ModelConfig | None:
     """The shape in config.json; what a family adds is for it to replace.
 
     Args:
         folder: Takes the problems.
         activation: The family's, where config.json does not say.
+        scale_embedding: Likewise, whether embeddings are multiplied by √d_model.
 
     Returns:
         None, and problems, where config.json describes no network.
@@ -57,7 +60,7 @@ def bart_network(folder: HuggingFaceFolder, *, activation: str) -> ModelConfig |
     d_model = folder.integer("d_model")
     encoder_layers, decoder_layers = map(folder.integer, ("encoder_layers", "decoder_layers"))
     chosen = folder.choice("activation_function", ACTIVATIONS, activation)
-    scale = folder.flag("scale_embedding", default=False)
+    scale = folder.flag("scale_embedding", default=scale_embedding)
     network = folder.described(
         lambda: ModelConfig(
             vocab_size=vocab_size,

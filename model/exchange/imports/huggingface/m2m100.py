@@ -117,7 +117,8 @@ class HuggingFaceM2M100:
 
 def _network(folder: HuggingFaceFolder) -> tuple[ModelConfig, TensorMap] | None:
     """The network and its tensors; None, and problems, where it or its files cannot be read."""
-    shape, weights = bart_network(folder, activation="relu"), opened_weights(folder)
+    shape = bart_network(folder, activation="relu", scale_embedding=True)
+    weights = opened_weights(folder)
     is_tied = folder.flag("tie_word_embeddings", default=True)
     if shape is None or weights is None:
         return None

@@ -87,7 +87,8 @@ class HuggingFaceMarian:
 
 def _network(folder: HuggingFaceFolder) -> tuple[ModelConfig, TensorMap] | None:
     """The network and its tensors; None, and problems, where it or its files cannot be read."""
-    shape, weights = bart_network(folder, activation="gelu"), opened_weights(folder)
+    shape = bart_network(folder, activation="gelu", scale_embedding=False)
+    weights = opened_weights(folder)
     if shape is None or weights is None:
         return None
     tensors = TensorMap(weights)

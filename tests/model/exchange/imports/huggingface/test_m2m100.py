@@ -2,7 +2,7 @@ import json
 from pathlib import Path
 
 import pytest
-from transformers import M2M100Tokenizer, NllbTokenizer, PreTrainedTokenizerBase
+from transformers import M2M100Config, M2M100Tokenizer, NllbTokenizer, PreTrainedTokenizerBase
 
 from model.checkpoint.description.config_file import read_manifest
 from model.errors import ForeignModelError
@@ -134,6 +134,15 @@ def test_fillers_and_the_mask_are_never_generated(tmp_path: Path) -> None:
     size = network.output_size
     assert model.tokens.suppressed_ids == tuple(range(size - suppressed, size))
     assert (network.norm_placement, network.position_offset) == ("pre", 2)
+
+
+def test_embeddings_are_scaled_where_the_config_does_not_say(tmp_path: Path) -> None:
+    folder = m2m100_folder(tmp_path / "m")
+    config = json.loads((folder / "config.json").read_text())
+    del config["scale_embedding"]
+    (folder / "config.json").write_text(json.dumps(config))
+    expected = M2M100Config.from_pretrained(folder).scale_embedding
+    assert imported(folder).network.scale_embedding is expected is True
 
 
 @pytest.mark.parametrize("sign", ["code", "folder", "origin"])

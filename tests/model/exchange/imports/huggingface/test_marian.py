@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import MarianMTModel, MarianTokenizer
+from transformers import MarianConfig, MarianMTModel, MarianTokenizer
 
 from model.errors import ForeignModelError
 from model.exchange.imports.huggingface.marian import HuggingFaceMarian
@@ -110,6 +110,15 @@ def test_special_tokens_are_those_of_the_configuration(tmp_path: Path) -> None:
     assert tokens.eos_id == vocabulary["</s>"] != 0
     assert tokens.pad_id == tokens.start_id == vocabulary["<pad>"]
     assert tokens.suppressed_ids == (vocabulary["<pad>"],)
+
+
+def test_embeddings_are_not_scaled_where_the_config_does_not_say(tmp_path: Path) -> None:
+    folder = marian_folder(tmp_path / "opus-mt-en-de")
+    config = json.loads((folder / "config.json").read_text())
+    del config["scale_embedding"]
+    (folder / "config.json").write_text(json.dumps(config))
+    expected = MarianConfig.from_pretrained(folder).scale_embedding
+    assert imported(folder).network.scale_embedding is expected is False
 
 
 def test_the_licence_is_that_of_the_card(tmp_path: Path) -> None:
