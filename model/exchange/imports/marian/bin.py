@@ -241,11 +241,19 @@ class _Header:
 
 def _problems(entry: _Entry) -> list[str]:
     """What is wrong with one entry."""
-    name, shape = shown(entry.name), entry.shape
+    name = shown(entry.name)
     kind = _KINDS.get(entry.code)
     if kind is None:
         what = _REFUSED.get(entry.code, "which is not known")
         return [f"{name} is of type {entry.code:#x}, {what}; {_AGAIN}"]
+    if kind.dtype is torch.int8 and not kind.is_quantised and entry.name != OPTIONS_TENSOR:
+        return [f"{name} is int8 without a multiplier, which only the options are; {_AGAIN}"]
+    return _shape_problems(entry, kind)
+
+
+def _shape_problems(entry: _Entry, kind: _Kind) -> list[str]:
+    """What is wrong with the shape of one entry, or with how many bytes it has."""
+    name, shape = shown(entry.name), entry.shape
     if any(size < 1 for size in shape):
         return [f"{name} has shape {shape}; sizes start at 1"]
     elements = math.prod(shape) * kind.dtype.itemsize

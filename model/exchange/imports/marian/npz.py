@@ -1,7 +1,8 @@
 """Marian's `.npz`: a zip archive of NumPy arrays.
 
-Owns that format: the archive's entries, the arrays' headers, and what is refused of either. Arrays
-are float32, float16 or bytes; an array of Python objects, which would be unpickled, is refused.
+Owns that format: the archive's entries, the arrays' headers, and what is refused of either. Weights
+are float32 or float16, the options bytes; an array of Python objects, which would be unpickled, is
+refused.
 """
 
 import math
@@ -88,7 +89,7 @@ def open_npz(path: Path) -> MarianFile:
                 if name == OPTIONS_TENSOR:
                     options = parse_options(path, _option_bytes(archive, entry))
                     continue
-                _, shape, _ = _header(archive, entry)
+                shape = _weight_shape(archive, entry)
             except ForeignModelError as error:
                 problems += error.problems
                 continue
@@ -112,6 +113,18 @@ def _archive(path: Path) -> Iterator[zipfile.ZipFile]:
             yield archive
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
         raise refused(path, f"is a damaged archive: {error}") from error
+
+
+def _weight_shape(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> tuple[int, ...]:
+    """Shape of one array of weights.
+
+    Raises:
+        ValueError: It is none that a model has; bytes have no multiplier here, and are no weights.
+    """
+    dtype, shape, _ = _header(archive, entry)
+    if not dtype.is_floating_point:
+        raise ValueError("is of bytes, which only the options are; weights are float32 or float16")
+    return shape
 
 
 def _header(

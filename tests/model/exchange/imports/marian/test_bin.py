@@ -118,6 +118,7 @@ def test_a_gzipped_file_is_the_same(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("code", "reason"),
     [
+        (I8, "int8 without a multiplier"),
         (0x13001, "intgemm8avx512vnni"),
         (0x802, "FBGEMM"),
         (0x1801, "FBGEMM"),

@@ -55,6 +55,16 @@ def test_arrays_of_objects_are_never_unpickled(tmp_path: Path) -> None:
     assert "'worse' is of type <f8" in str(caught.value)
 
 
+@pytest.mark.parametrize("kind", [np.int8, np.uint8])
+def test_weights_of_bytes_are_refused_by_name(tmp_path: Path, kind: type[np.generic]) -> None:
+    quanta = np.full((3, 4), 127, dtype=kind)
+    path = written(tmp_path / "m.npz", a_W=quanta, b_W=quanta, c_W=np.zeros(2, np.float16))
+    with pytest.raises(ForeignModelError) as caught:
+        open_npz(path)
+    reason = "is of bytes, which only the options are; weights are float32 or float16"
+    assert caught.value.problems == (f"'a_W' {reason}", f"'b_W' {reason}")
+
+
 def test_an_array_that_says_more_than_it_has_is_refused(tmp_path: Path) -> None:
     data = io.BytesIO()
     np.lib.format.write_array_header_1_0(
