@@ -208,8 +208,7 @@ def _quantised(name: str, part: Tensor | QuantisedRows) -> QuantisedRows:
     if isinstance(part, QuantisedRows):
         _check_finite(name, part.scale)
         return part
-    _check_finite(name, part)
-    quanta, scale = quantise_rows(part)
+    quanta, scale = quantise_rows(_narrowed(name, part, torch.float32))
     return QuantisedRows(quanta=quanta, scale=scale)
 
 

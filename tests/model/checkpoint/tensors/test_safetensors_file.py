@@ -82,6 +82,12 @@ def test_a_file_is_gone_on_with(tmp_path: Path) -> None:
     [
         (torch.tensor([1.0, math.nan]), TensorEntry(shape=(2,), dtype="float32"), "not finite"),
         (torch.tensor([1e6, 1.0]), TensorEntry(shape=(2,), dtype="float16"), "fit float16"),
+        (
+            torch.tensor([1e300, 1.0], dtype=torch.float64),
+            TensorEntry(shape=(2,), dtype="float32"),
+            "fit float32",
+        ),
+        (torch.full((7, 5), 1e300, dtype=torch.float64), INT8, "fit float32"),
         (torch.ones(3), TensorEntry(shape=(2,), dtype="float32"), r"has shape \[3\], expected"),
         (
             QuantisedRows(
