@@ -304,17 +304,21 @@ def _names(parts: _Parts, directions: Directions) -> TokenNames:
 def _nameless(parts: _Parts, names: TokenNames, directions: Directions) -> frozenset[str]:
     """Fillers of a multilingual vocabulary, which no text has, and tokens that no direction uses.
 
-    What SentencePiece does not know is one, but for special tokens and the tokens of directions.
+    What the SentencePiece files of both sides do not know is one, but for special tokens and the
+    tokens of directions.
     """
     if directions.family is None or parts.is_marian:
         return frozenset()
-    model = PieceModel(parts.pieces.source)
+    files = (parts.pieces.source, parts.pieces.target)
+    models = [PieceModel(data) for data in files if data is not None]
     prefixes = {
         each for pair in directions.pairs for each in (pair.source_start, pair.target_prefix)
     }
     kept = {names.unk, names.bos, names.eos, names.start, *_PADS}.union(*prefixes)
     pieces = {*parts.vocabularies.source, *parts.vocabularies.target} - kept
-    return frozenset(piece for piece in pieces if model.own_id(piece) is None)
+    return frozenset(
+        piece for piece in pieces if all(model.own_id(piece) is None for model in models)
+    )
 
 
 def _tokenizer(pieces: PieceFiles, numbering: Numbering) -> TokenizerParts:

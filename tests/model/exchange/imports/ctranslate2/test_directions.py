@@ -5,13 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from model.checkpoint.weights import Checkpoint
+from model.checkpoint.weights import Checkpoint, load_checkpoint
 from model.errors import ForeignModelError
+from model.exchange.export.ctranslate2 import export_ctranslate2
+from model.exchange.imports.convert import convert
 from model.exchange.imports.ctranslate2.importer import CTranslate2Importer
+from model.exchange.imports.formats import IMPORTERS
 from model.exchange.imports.imported import ImportedModel, ImportOptions
 from model.exchange.imports.language_tokens import FAMILIES, MBART_CODES
 from model.text.subwords.pieces import PieceModel
-from support.huggingface_folders import SENTENCES, write_json
+from support.huggingface_folders import MARIAN_TAGS, SENTENCES, marian_folder, write_json
 from support.imported_models import imported_checkpoint
 from support.teacher_forcing import token_log_probs
 
@@ -104,6 +107,31 @@ def test_what_no_text_has_is_never_written(converted: Converted) -> None:
     silent = {tokens.eos_id, *tokens.suppressed_ids}
     assert {index for index in range(size) if index not in names} <= silent
     assert not any("madeupword" in name or "extra_id" in name for name in names.values())
+
+
+def test_pieces_of_the_target_alone_are_written_after_the_way_there_and_back(
+    tmp_path: Path,
+) -> None:
+    several = ImportOptions(pairs=(("en", "de"), ("en", "zh-Hans"), ("en", "pt-BR")))
+    marian_folder(tmp_path / "hub", tags=MARIAN_TAGS, languages=None)
+    convert(
+        tmp_path / "hub",
+        tmp_path / "ours",
+        importers=IMPORTERS,
+        compute="float32",
+        options=several,
+    )
+    ours = load_checkpoint(tmp_path / "ours")
+    export_ctranslate2(ours, tmp_path / "engine")
+    imported = CTranslate2Importer().read(tmp_path / "engine", several)
+    again = imported_checkpoint(imported)
+    target = PieceModel((tmp_path / "engine" / "target.spm").read_bytes())
+    source = PieceModel((tmp_path / "engine" / "source.spm").read_bytes())
+    alone = {piece for piece in target.table() if source.own_id(piece) is None}
+    assert len(alone) > 50
+    assert again.tokenizer.target_pieces() == ours.tokenizer.target_pieces()
+    tokens = ours.manifest.tokens
+    assert {*imported.tokens.suppressed_ids} == {*tokens.suppressed_ids, tokens.unk_id}
 
 
 def read(directory: Path, family: str | None = None) -> ImportedModel:
