@@ -128,7 +128,8 @@ def size_problems(network: ModelConfig) -> list[str]:
         "num_decoder_layers": MAX_LAYERS,
         "num_heads": MAX_HEADS,
         **dict.fromkeys(
-            ("d_model", "d_ff", "d_k", "d_v", "position_offset", "max_positions"), MAX_WIDTH
+            ("d_model", "d_ff", "decoder_d_ff", "d_k", "d_v", "position_offset", "max_positions"),
+            MAX_WIDTH,
         ),
     }
     return [

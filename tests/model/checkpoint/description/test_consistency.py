@@ -66,6 +66,7 @@ def change_pairs(*pairs: LanguagePair) -> Callable[[Manifest], Manifest]:
         (change_tokens(forced_first_id=700), "tokens.forced_first_id has 700"),
         (change_network(num_encoder_layers=10**9), "num_encoder_layers is 1000000000; at most"),
         (change_network(d_ff=10**12), "network.d_ff is 1000000000000; at most"),
+        (change_network(decoder_d_ff=10**18), "network.decoder_d_ff is 1000000000000000000; at"),
         (change_network(position="learned", max_positions=63), "the limits need 64"),
         (change_network(position="learned", max_positions=65, position_offset=2), "need 66"),
         (change_limits(1, 64), "limits.max_source_length is 1; it must be at least 2"),
