@@ -9,9 +9,13 @@ from model.config import SpecialTokens
 
 
 def special_pieces(tokens: SpecialTokens) -> dict[int, str]:
-    """The names of special ids; where one id is several tokens it has one name."""
+    """The names of special ids; where one id is several tokens it has one name.
+
+    Padding is OpenNMT's where sources do not end with EOS, as its do not: imports tell by that.
+    """
+    pad = "<pad>" if tokens.has_source_eos else "<blank>"
     names = {tokens.start_id: "<s>", tokens.unk_id: "<unk>"}
-    return names | {tokens.pad_id: "<pad>", tokens.eos_id: "</s>"}
+    return names | {tokens.pad_id: pad, tokens.eos_id: "</s>"}
 
 
 def name_problems(side: str, pieces: Mapping[int, str], tokens: SpecialTokens) -> list[str]:
