@@ -31,6 +31,7 @@ from model.nn.layers import known_decoder_layers
 from model.nn.positions import MAX_DISTANCE, NoPositions
 from model.nn.self_attention import SelfAttention
 from model.nn.transformer import Transformer
+from model.text.subwords.normalisation import Normalisation, NormalisedPieces
 from model.text.subwords.pieces import PieceModel
 from model.text.subwords.tokenizer import Tokenizer
 
@@ -43,6 +44,14 @@ _ACTIVATIONS = {
     "gelu-tanh": "GELUTanh",
     "gelu-sigmoid": "GELUSigmoid",
     "silu": "SWISH",
+}
+_CLEANING_NOTES: Mapping[Normalisation, str] = {
+    "opus-mt": """
+The source must be cleaned before SentencePiece cuts it, as the network's training text was by the
+preprocess.sh of OPUS-MT's releases: full-width and typographic punctuation becomes ASCII's, every
+character of Unicode's category C a space, several spaces one, none at the ends. Nothing here does
+that, and `dragoman convert` does not know it of this folder.
+""",
 }
 _OUTER_NORMS = {"final_norm": "layer_norm", "embedding_norm": "layernorm_embedding"}
 CTRANSLATE2_FIELDS = HonouredFields(
@@ -92,7 +101,8 @@ def export_ctranslate2(
 ) -> None:
     """Write model.bin, config.json, vocabularies and licences for `ctranslate2.Translator`.
 
-    SentencePiece files stand beside them, where the checkpoint's tokenizer has some.
+    SentencePiece files stand beside them, where the checkpoint's tokenizer has some; README.md says
+    so where text must be cleaned before them.
 
     Args:
         checkpoint: A loaded checkpoint; its weights are widened to float32 first.
@@ -127,7 +137,9 @@ def export_ctranslate2(
         spec.save(str(partial))
         for name, data in _piece_files(tokenizer).items():
             (partial / name).write_bytes(data)
-        write_licences(partial, manifest)
+        rules = manifest.normalisation
+        after = "" if rules is None else _CLEANING_NOTES[rules]
+        write_licences(partial, manifest, after=after)
 
 
 @torch.no_grad()
@@ -280,9 +292,10 @@ def _fill(spec: "TransformerSpec", variables: Mapping[str, Tensor]) -> None:
 
 def _piece_files(tokenizer: Tokenizer) -> dict[str, bytes]:
     """SentencePiece files by their names: one for both sides where they have the same."""
-    source, target = (
-        model.data if isinstance(model, PieceModel) else None for model in tokenizer.models
-    )
+    cut = [
+        model.inner if isinstance(model, NormalisedPieces) else model for model in tokenizer.models
+    ]
+    source, target = (model.data if isinstance(model, PieceModel) else None for model in cut)
     if source is None or target is None:
         return {}
     if source == target:

@@ -17,6 +17,7 @@ from model.errors import CheckpointError, ConfigError, UnsupportedVariantError
 from model.exchange.export.ctranslate2 import export_ctranslate2
 from model.exchange.imports.convert import convert
 from model.exchange.imports.ctranslate2.file import VariableFile
+from model.exchange.imports.ctranslate2.importer import CTranslate2Importer
 from model.exchange.imports.formats import IMPORTERS
 from model.exchange.imports.imported import ImportOptions
 from model.offline.translator import Translator
@@ -28,6 +29,7 @@ from support.foreign_folders import (
     write_mbart,
     write_t5,
 )
+from support.marian_oracle import FIXTURES
 from support.teacher_forcing import token_log_probs
 from support.tiny_checkpoint import TINY_TOKENS, TINY_VOCABULARY_SIZE, tiny_spm
 
@@ -265,6 +267,26 @@ def test_the_licences_of_weights_and_text_go_with_them(tmp_path: Path) -> None:
     page = (tmp_path / "rival" / "README.md").read_text(encoding="utf-8")
     assert "The weights are under CC-BY-SA-4.0." in page
     assert "- talk: CC-BY-SA-3.0, https://example.org\n" in page
+
+
+def test_a_release_of_opus_mt_has_its_pieces_and_says_how_text_is_cleaned(tmp_path: Path) -> None:
+    options = ImportOptions(pairs=(("en", "de"), ("en", "fr")))
+    convert(
+        FIXTURES / "opus",
+        tmp_path / "ours",
+        importers=IMPORTERS,
+        compute="float32",
+        options=options,
+    )
+    ours = load_checkpoint(tmp_path / "ours")
+    assert ours.manifest.normalisation == "opus-mt"
+    export_ctranslate2(ours, tmp_path / "rival")
+    for name in ("source.spm", "target.spm"):
+        assert (tmp_path / "rival" / name).read_bytes() == (FIXTURES / "opus" / name).read_bytes()
+    page = (tmp_path / "rival" / "README.md").read_text(encoding="utf-8")
+    assert "The source must be cleaned before SentencePiece cuts it" in page
+    again = CTranslate2Importer().read(tmp_path / "rival", options)
+    assert [pair.target for pair in again.pairs] == ["de", "fr"]
 
 
 def test_a_wrong_quantization_or_a_standing_directory_changes_nothing(tmp_path: Path) -> None:
