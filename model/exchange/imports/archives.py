@@ -6,6 +6,7 @@ what is inside.
 """
 
 import gzip
+import lzma
 import shutil
 import tarfile
 import tempfile
@@ -35,6 +36,7 @@ _UNREADABLE = (
     zipfile.BadZipFile,
     tarfile.TarError,
     zlib.error,
+    lzma.LZMAError,
     EOFError,
     OSError,
     RuntimeError,  # an encrypted file, or a compression that Python does not know

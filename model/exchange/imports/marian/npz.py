@@ -5,6 +5,7 @@ are float32 or float16, the options bytes; an array of Python objects, which wou
 refused.
 """
 
+import lzma
 import math
 import struct
 import zipfile
@@ -111,7 +112,7 @@ def _archive(path: Path) -> Iterator[zipfile.ZipFile]:
     try:
         with reading(path) as file, zipfile.ZipFile(file) as archive:
             yield archive
-    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
+    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, RuntimeError) as error:
         raise refused(path, f"is a damaged archive: {error}") from error
 
 
@@ -160,7 +161,7 @@ def _array_header(file: IO[bytes]) -> tuple[np.dtype, tuple[int, ...], bool]:
         raise ValueError(f"is an array of version {version}; 1.0 and 2.0 are read")
     try:
         shape, is_columns_first, dtype = readers[version](file, max_header_size=_MAX_ARRAY_HEADER)
-    except (zipfile.BadZipFile, zlib.error):
+    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError):
         raise
     except Exception as error:  # whatever a header from elsewhere makes NumPy's parser raise
         raise ValueError(f"has a damaged header ({type(error).__name__})") from error

@@ -8,7 +8,9 @@ mean (`model.exchange.imports.opennmt.importer`).
 """
 
 import argparse
+import lzma
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +26,15 @@ _MAX_PICKLE_BYTES = 64 * 2**20
 _PARTS = ("model", "generator", "vocab", "opt")
 _OLD_MAGIC = bytes.fromhex("80028a0a6cfc9c46f9206aa850192e")
 """How files of PyTorch before 1.6 begin, which are no archives: a number, pickled."""
+_UNREADABLE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    EOFError,
+    OSError,
+    RuntimeError,  # an encrypted file, or a compression that Python does not know
+    ValueError,
+)
 _NUM_OLD_PICKLES = 4
 """Pickles before the tensors of such a file: magic, version, system, and then the checkpoint."""
 
@@ -85,7 +96,7 @@ def _is_checkpoint(path: Path) -> bool:
     """Whether it is a file of PyTorch whose pickle names the parts of a checkpoint."""
     try:
         data = _pickle_of(path)
-    except (OSError, ValueError, RuntimeError, zipfile.BadZipFile):
+    except _UNREADABLE:
         return False
     return all(part.encode() in data for part in _PARTS)
 
@@ -97,7 +108,7 @@ def _pickle_of(path: Path) -> bytes:
         OSError: It cannot be read.
         ValueError: It is another file, or its pickle is longer than any such file's.
         RuntimeError: It is a damaged or encrypted archive.
-        zipfile.BadZipFile: It is a damaged archive.
+        zipfile.BadZipFile: It is a damaged archive; or one of the other errors of `_UNREADABLE`.
     """
     with path.open("rb") as file:
         if file.read(len(_OLD_MAGIC)) == _OLD_MAGIC:

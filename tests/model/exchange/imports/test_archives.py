@@ -153,6 +153,17 @@ def test_a_truncated_archive_is_one_error(tmp_path: Path, pack: object) -> None:
     assert "cannot be unpacked" in problems_of(path)
 
 
+@pytest.mark.parametrize("method", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
+def test_a_damaged_member_of_any_compression_is_one_error(tmp_path: Path, method: int) -> None:
+    path = tmp_path / "archive"
+    with zipfile.ZipFile(path, "w", method) as archive:
+        archive.writestr("data", bytes(torch.randint(256, (60_000,)).tolist()))
+    data = bytearray(path.read_bytes())
+    data[39:30_000] = b"\xff" * (30_000 - 39)
+    path.write_bytes(data)
+    assert "cannot be unpacked" in problems_of(path)
+
+
 @pytest.mark.parametrize("size", [30, 30_000])
 def test_a_zip_archive_without_its_end_is_truncated(tmp_path: Path, size: int) -> None:
     data = bytes(torch.randint(256, (60_000,), dtype=torch.uint8).tolist())

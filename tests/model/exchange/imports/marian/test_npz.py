@@ -103,6 +103,25 @@ def test_a_file_cut_short_is_refused(tmp_path: Path, keep: int) -> None:
         open_npz(path)
 
 
+@pytest.mark.parametrize("begin", [10, 600_000])
+def test_an_array_damaged_within_lzma_is_refused(tmp_path: Path, begin: int) -> None:
+    """In its header, and in its values, which are read later."""
+    path, values = tmp_path / "m.npz", io.BytesIO()
+    np.save(values, np.random.default_rng(0).random(300_000, dtype=np.float32))
+    with zipfile.ZipFile(written(tmp_path / "whole.npz")) as whole:
+        options = whole.read("special:model.yml.npy")
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("special:model.yml.npy", options)
+        archive.writestr("W.npy", values.getvalue(), zipfile.ZIP_LZMA)
+        start = archive.getinfo("W.npy").header_offset + 30 + len("W.npy")
+    data = bytearray(path.read_bytes())
+    first = start + begin
+    data[first : first + 30_000] = b"\xff" * 30_000
+    path.write_bytes(data)
+    with pytest.raises(ForeignModelError, match="damaged archive"):
+        open_npz(path).tensors["W"].read()
+
+
 def test_options_that_are_no_mapping_are_refused(tmp_path: Path) -> None:
     aliases = b"a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n"
     odd = (b"a: !!bool x\n", b"a: !!timestamp x\n", b'a: !!int ""\n', b"a: " + b"9" * 5000)

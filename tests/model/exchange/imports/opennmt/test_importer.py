@@ -1,6 +1,7 @@
 """OpenNMT-py checkpoints of random networks, against CTranslate2's own converter of them."""
 
 import json
+import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -314,3 +315,14 @@ def test_a_truncated_checkpoint_is_one_clear_error(tmp_path: Path) -> None:
     data = path.read_bytes()
     path.write_bytes(data[: len(data) // 2])
     assert "is no checkpoint of OpenNMT-py" in problems_of(path)
+
+
+def test_a_damaged_pickle_of_any_compression_is_no_checkpoint(tmp_path: Path) -> None:
+    for method in (zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2, zipfile.ZIP_DEFLATED):
+        path = tmp_path / "model.pt"
+        with zipfile.ZipFile(path, "w", method) as archive:
+            archive.writestr("model/data.pkl", bytes(range(256)) * 99)
+        data = bytearray(path.read_bytes())
+        data[54:150] = b"\xff" * 96
+        path.write_bytes(data)
+        assert not OpenNMTImporter().recognises(path)
