@@ -314,7 +314,7 @@ def _write(source: Path, folder: Path, plan: _Plan, progress: Progress) -> None:
 
     Raises:
         ForeignModelError: A tensor cannot be read or stored, or there is not the memory for it; the
-            folder is then removed.
+            folder is then removed, as after any error but the disk's.
         OSError: The disk refuses.
     """
     try:
@@ -322,8 +322,10 @@ def _write(source: Path, folder: Path, plan: _Plan, progress: Progress) -> None:
     except ConfigError as error:
         shutil.rmtree(folder)
         raise ForeignModelError(source, [str(error)]) from error
-    except ForeignModelError:
-        shutil.rmtree(folder)
+    except OSError:
+        raise
+    except Exception:  # nobody can go on with it, whatever it was
+        shutil.rmtree(folder, ignore_errors=True)
         raise
     for name, data in plan.contents.items():
         (folder / name).write_bytes(data)

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from model.errors import ForeignModelError
 from model.system.out_of_memory import is_out_of_memory
@@ -57,3 +58,12 @@ def pickles_refused(path: Path, asked: Collection[str] = ()) -> Iterator[None]:
         if is_out_of_memory(error):
             raise
         raise ForeignModelError(path, [f"cannot be read ({type(error).__name__})"]) from error
+
+
+def tensor_problem(value: Tensor) -> str | None:
+    """Why a tensor is no plain array of values in memory, to follow its name; None if it is one."""
+    if value.layout != torch.strided:
+        return f"is stored as {value.layout}; only plain arrays are read"
+    if value.device.type != "cpu":
+        return f"is of the device {value.device}: its values are not in the file"
+    return None if value.dim() else "is a single number; a weight has one dimension or more"

@@ -18,7 +18,7 @@ from model.checkpoint.files.checksums import read_limited
 from model.errors import CheckpointError, ConfigError, ForeignModelError, shown
 from model.exchange.imports.huggingface.folder import HuggingFaceFolder
 from model.exchange.imports.imported import ForeignTensor
-from model.exchange.imports.pickles import pickles_refused, unpickled
+from model.exchange.imports.pickles import pickles_refused, tensor_problem, unpickled
 from model.system.paths import utf8_name
 
 _MAX_INDEX_BYTES = 64 * 2**20
@@ -64,6 +64,11 @@ class HuggingFaceWeights:
             f"{name} has type {place.dtype}; only floats can be converted"
             for name, place in self._places.items()
             if place.dtype not in _FLOATS and not name.endswith("_float_tensor")
+        ]
+        problems += [
+            f"{name} is a single number; a weight has one dimension or more"
+            for name, place in self._places.items()
+            if not place.shape
         ]
         if problems:
             raise ForeignModelError(folder, problems)
@@ -248,6 +253,10 @@ def _unpickled(path: Path, folder: Path) -> dict[str, Tensor]:
         raise ForeignModelError(
             folder, [f"{path.name}: {shown(name)} is no tensor" for name in odd[:10]]
         )
+    found = {name: problem for name, each in value.items() if (problem := tensor_problem(each))}
+    if found:
+        told = [f"{path.name}: {shown(name)} {problem}" for name, problem in found.items()]
+        raise ForeignModelError(folder, told[:10])
     return {str(name): each for name, each in value.items()}
 
 

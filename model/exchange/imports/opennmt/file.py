@@ -19,7 +19,7 @@ from torch import Tensor
 
 from model.errors import ForeignModelError, shown
 from model.exchange.imports.opennmt.stand_ins import StandIn, asked_globals, stand_ins
-from model.exchange.imports.pickles import pickles_refused, unpickled
+from model.exchange.imports.pickles import pickles_refused, tensor_problem, unpickled
 from model.system.paths import is_file, is_folder
 
 _MAX_PICKLE_BYTES = 64 * 2**20
@@ -137,7 +137,10 @@ def _tensors(value: object, prefix: str, problems: list[str]) -> dict[str, Tenso
         return {}
     odd = [name for name, each in value.items() if not isinstance(each, Tensor)]
     problems += [f"{prefix}{shown(name)} is no tensor" for name in odd[:10]]
-    return {f"{prefix}{name}": each for name, each in value.items() if isinstance(each, Tensor)}
+    found = {f"{prefix}{name}": each for name, each in value.items() if isinstance(each, Tensor)}
+    refused = {name: problem for name, each in found.items() if (problem := tensor_problem(each))}
+    problems += [f"{shown(name)} {problem}" for name, problem in list(refused.items())[:10]]
+    return {name: each for name, each in found.items() if name not in refused}
 
 
 def _pieces(value: object, side: str, problems: list[str]) -> tuple[str, ...]:

@@ -270,7 +270,7 @@ class _Network:
 
 
 def _form(table: Tensor) -> tuple[str, int] | None:
-    return recognised_table(table.reshape(-1, table.shape[-1]))
+    return recognised_table(table.reshape(-1, table.shape[-1])) if table.numel() else None
 
 
 def _moved(value: Tensor, rows: Rows | None) -> Tensor | QuantisedRows:

@@ -1,5 +1,6 @@
 import json
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -146,3 +147,37 @@ def test_a_map_tells_what_is_missing_and_what_is_left(tmp_path: Path) -> None:
     read = tensors.tensors["ours.weight"].read()
     assert isinstance(read, Tensor)
     assert torch.equal(read, TENSORS["a.weight"])
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR:UserWarning")
+@pytest.mark.parametrize(
+    ("make", "problem"),
+    [
+        (
+            lambda: torch.eye(3).to_sparse(),
+            "'a.weight' is stored as torch.sparse_coo; only plain arrays",
+        ),
+        (
+            lambda: torch.eye(3).to_sparse_csr(),
+            "'a.weight' is stored as torch.sparse_csr; only plain",
+        ),
+        (
+            lambda: torch.empty(3, 3, device="meta"),
+            "'a.weight' is of the device meta: its values are not",
+        ),
+        (
+            lambda: torch.tensor(3.0),
+            "'a.weight' is a single number; a weight has one dimension or more",
+        ),
+    ],
+)
+def test_tensors_of_a_pickle_that_are_no_plain_arrays_are_named(
+    tmp_path: Path, make: Callable[[], Tensor], problem: str
+) -> None:
+    whole_pickle(tmp_path, {**TENSORS, "a.weight": make()})
+    assert problem in problems_of(tmp_path)
+
+
+def test_a_single_number_is_no_weight(tmp_path: Path) -> None:
+    whole_safetensors(tmp_path, {**TENSORS, "a.weight": torch.tensor(3.0)})
+    assert problems_of(tmp_path).startswith("a.weight is a single number")

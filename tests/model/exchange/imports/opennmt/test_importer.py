@@ -326,3 +326,40 @@ def test_a_damaged_pickle_of_any_compression_is_no_checkpoint(tmp_path: Path) ->
         data[54:150] = b"\xff" * 96
         path.write_bytes(data)
         assert not OpenNMTImporter().recognises(path)
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR:UserWarning")
+@pytest.mark.parametrize(
+    ("make", "problem"),
+    [
+        (
+            lambda: torch.eye(3).to_sparse(),
+            "is stored as torch.sparse_coo; only plain arrays are read",
+        ),
+        (
+            lambda: torch.eye(3).to_sparse_csr(),
+            "is stored as torch.sparse_csr; only plain arrays are",
+        ),
+        (lambda: torch.empty(3, 3, device="meta"), "is of the device meta: its values are not in"),
+        (lambda: torch.tensor(3.0), "is a single number; a weight has one dimension or more"),
+    ],
+)
+def test_tensors_that_are_no_plain_arrays_are_named(
+    tmp_path: Path, make: Callable[[], Tensor], problem: str
+) -> None:
+    names = ("encoder.layer_norm.weight", "encoder.embeddings.make_embedding.pe.pe")
+    parts = random_parts()
+    parts["model"] |= dict.fromkeys(names, make())
+    parts["generator"]["weight"] = make()
+    found = problems_of(saved(tmp_path, parts))
+    for name in (*names, "generator.weight"):
+        assert f"'{name}' {problem}" in found
+
+
+@pytest.mark.parametrize("shape", [(300, 1, 0), (0, 1, WIDTH)])
+def test_a_table_of_positions_without_values_is_none(
+    tmp_path: Path, shape: tuple[int, ...]
+) -> None:
+    parts = random_parts()
+    parts["model"]["encoder.embeddings.make_embedding.pe.pe"] = torch.zeros(shape)
+    assert "its position tables are none that" in problems_of(saved(tmp_path, parts))
