@@ -5,6 +5,7 @@ Owns the layout of `index.json`, a list of packages with `code`, `from_code`, `t
 asked for its size, and what it says of itself is read when it is converted.
 """
 
+import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 from types import MappingProxyType
@@ -30,6 +31,7 @@ from model.text.languages.tags import canonical_tag
 ARGOS_VARIABLE = "DRAGOMAN_ARGOS_URL"
 ARGOS_URL = "https://raw.githubusercontent.com/argosopentech/argospm-index/main"
 
+_NUMBER = re.compile(r"[0-9]{1,18}")
 _INDEX = "index.json"
 _MAX_PACKAGE_BYTES = 2**33
 _TAGS = MappingProxyType({"zh": "zh-Hans", "zt": "zh-Hant", "pb": "pt-BR"})
@@ -134,4 +136,4 @@ def _pair(item: Fields) -> tuple[str, str] | None:
 def _version_key(item: Fields) -> tuple[int, ...]:
     """The numbers of a version: 1.10 is newer than 1.9, and what is no number is oldest."""
     parts = (item.optional_text("package_version") or "").split(".")
-    return tuple(int(part) if part.isascii() and part.isdigit() else -1 for part in parts[:8])
+    return tuple(int(part) if _NUMBER.fullmatch(part) else -1 for part in parts[:8])

@@ -4,6 +4,7 @@ Owns how a value of a registry's answer is asked for; keys that are not asked fo
 since registries grow. Does not own what the values mean.
 """
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -49,6 +50,13 @@ class Fields:
     def count(self, key: str) -> int:
         """An integer of at least 0 that must be there."""
         return self._needed(key, self.optional_count(key), "a number of at least 0")
+
+    def optional_number(self, key: str) -> float | None:
+        """A finite number, or None where there is none, or one beyond all floats."""
+        value = self.values.get(key)
+        if not isinstance(value, (int, float)) or isinstance(value, bool):
+            return None
+        return float(value) if abs(value) <= sys.float_info.max else None
 
     def object(self, key: str) -> "Fields":
         """An object that must be there."""

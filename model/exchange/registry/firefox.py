@@ -176,9 +176,9 @@ def _scores(entry: Fields) -> tuple[Score, ...]:
     for test_set in test_sets:
         values = metrics.optional_object(test_set)
         for key, metric in (*_METRICS, ("comet", "COMET")):
-            value = None if values is None else values.values.get(key)
-            if isinstance(value, (int, float)) and not isinstance(value, bool):
-                scores.append(Score(metric=metric, value=float(value), test_set=test_set))
+            value = None if values is None else values.optional_number(key)
+            if value is not None:
+                scores.append(Score(metric=metric, value=value, test_set=test_set))
     return tuple(scores)
 
 

@@ -171,10 +171,10 @@ def _scores_of(result: Fields) -> list[Score]:
     test_set = (data.optional_text("name") or "") if data else ""
     scores = []
     for metric in result.objects("metrics"):
-        value = metric.values.get("value")
+        value = metric.optional_number("value")
         kind = metric.optional_text("name") or metric.optional_text("type")
-        if kind and isinstance(value, (int, float)) and not isinstance(value, bool):
-            scores.append(Score(metric=kind, value=float(value), test_set=test_set, pair=pair))
+        if kind and value is not None:
+            scores.append(Score(metric=kind, value=value, test_set=test_set, pair=pair))
     return scores
 
 

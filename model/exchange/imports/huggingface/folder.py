@@ -206,11 +206,11 @@ class HuggingFaceFolder:
         if any(not isinstance(word, list) or len(word) != 1 for word in words):
             self.problems.append("bad_words_ids has sequences; only single tokens are suppressed")
             return ()
-        ids = {token for word in words for token in word}
+        ids = [token for word in words for token in word]
         if any(type(token) is not int for token in ids):
             self.problems.append("bad_words_ids or suppress_tokens has something that is no id")
             return ()
-        return tuple(sorted(ids))
+        return tuple(sorted(set(ids)))
 
     @property
     def name(self) -> str:

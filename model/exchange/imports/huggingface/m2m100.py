@@ -47,6 +47,7 @@ _WMT21_CODES = "en ha is ja cs ru zh de"
 LANGUAGE_CODES: Mapping[str, str] = {"m2m100": _M2M100_CODES, "wmt21": _WMT21_CODES}
 """Codes in the order of their tags' ids, by what tokenizer_config.json calls them."""
 _NOTES = ("Tags of languages in a text are text; transformers takes them for tokens.",)
+_MAX_ID_DIGITS = 18
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,6 +214,12 @@ def _stated_codes(folder: HuggingFaceFolder) -> dict[str, int]:
     found = {}
     for index, token in added.items() if isinstance(added, dict) else ():
         content = token.get("content") if isinstance(token, dict) else None
-        if isinstance(content, str) and flores_tag(content) and index.isdecimal():
+        if not isinstance(content, str) or not flores_tag(content) or not index.isdecimal():
+            continue
+        if len(index) > _MAX_ID_DIGITS:
+            folder.problems.append(
+                f"tokenizer_config.json: added_tokens_decoder has an id of {len(index)} digits"
+            )
+        else:
             found[content] = int(index)
     return found

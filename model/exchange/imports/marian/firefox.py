@@ -3,6 +3,7 @@
 Owns the names of their files and what metadata.json says. The network is `model.py`'s.
 """
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -153,7 +154,9 @@ def _score_notes(metadata: Mapping[str, object]) -> list[str]:
     scores = [
         f"{shown(name).strip(chr(39))} {value:g}"
         for name, value in flores.items()
-        if isinstance(value, int | float) and not isinstance(value, bool)
+        if isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and abs(value) <= sys.float_info.max
     ]
     return [f"Published scores on FLORES: {', '.join(scores)}."] if scores else []
 

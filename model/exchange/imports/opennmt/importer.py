@@ -118,15 +118,22 @@ class OpenNMTImporter:
 def _option_problems(options: Mapping[str, object]) -> Iterator[str]:
     for name, wanted in _REQUIRED.items():
         value = options.get(name, wanted)
-        if value != wanted and not (name == "num_kv" and value == options.get("heads")):
+        is_of_heads = name == "num_kv" and _is(value, options.get("heads"))
+        if not _is(value, wanted) and not is_of_heads:
             yield f"{name} is {shown(value)}; only {wanted!r} is supported"
     activation = options.get("pos_ffn_activation_fn", "relu")
-    if activation not in _ACTIVATIONS:
+    if not isinstance(activation, str) or activation not in _ACTIVATIONS:
         known = ", ".join(_ACTIVATIONS)
         yield f"pos_ffn_activation_fn is {shown(activation)}; it must be one of {known}"
-    if options.get("decoder_start_token", "<s>") != "<s>":
+    if not _is(options.get("decoder_start_token", "<s>"), "<s>"):
         start = shown(options["decoder_start_token"])
         yield f"decoder_start_token is {start}; only '<s>' is supported"
+
+
+def _is(value: object, wanted: object) -> bool:
+    """Whether two options are plain values, and the same; tensors compare in ways of their own."""
+    is_plain = all(isinstance(each, (bool, int, float, str)) for each in (value, wanted))
+    return is_plain and value == wanted
 
 
 class _Network:
@@ -294,8 +301,9 @@ def _numbers(options: Mapping[str, object], problems: list[str]) -> Settings:
     epsilon = options.get("norm_eps", _EPSILON)
     if not isinstance(epsilon, float) or not 0 < epsilon < 1:
         problems.append(f"norm_eps is {shown(epsilon)}; it must be between 0 and 1")
-    activation = options.get("pos_ffn_activation_fn", "relu")
-    return {**counts, "norm_epsilon": epsilon, "activation": _ACTIVATIONS.get(str(activation))}
+    named = options.get("pos_ffn_activation_fn", "relu")
+    activation = _ACTIVATIONS.get(named) if isinstance(named, str) else None
+    return {**counts, "norm_epsilon": epsilon, "activation": activation}
 
 
 def _imported(

@@ -43,6 +43,11 @@ def test_codes_become_tags(argos: Argos) -> None:
     assert argos.offers("de", "en") == ()
 
 
+def test_a_version_of_thousands_of_digits_is_the_oldest(argos: Argos, mirror: Mirror) -> None:
+    mirror.put_argos_package("en", "de", b"odd", version="1." + "9" * 5000)
+    assert argos.find(ArgosName(source="en", target="de")).version == "1.10"
+
+
 def test_a_package_that_is_not_there_is_told(argos: Argos) -> None:
     with pytest.raises(RegistryError, match="has no package from de to en"):
         argos.find(ArgosName(source="de", target="en"))

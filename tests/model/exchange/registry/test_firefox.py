@@ -192,3 +192,11 @@ def test_other_indexes_are_one_error(
         Firefox(mirror.url, quick_documents(cache, waits)).find(
             FirefoxName(source="de", target="en")
         )
+
+
+def test_scores_beyond_all_numbers_are_left_out(mirror: Mirror, cache: Cache, waits: Waits) -> None:
+    metrics = {"flores": {"bleu": 10**400, "chrf": True, "comet22": 0.5}}
+    mirror.put_json(INDEX, {"models": {"de-en": [{**TINY, "metrics": metrics}]}})
+    (offer,) = Firefox(mirror.url, quick_documents(cache, waits)).offers("de", "en")
+    assert offer.score is not None
+    assert (offer.score.metric, offer.score.value) == ("COMET-22", 0.5)

@@ -83,6 +83,14 @@ def test_a_listing_says_what_a_person_decides_by(hub: Hub) -> None:
     assert listing.known_bytes == sum(len(FILES[name]) for name in NEEDED)
 
 
+def test_scores_beyond_all_numbers_are_left_out(mirror: Mirror, cache: Cache, waits: Waits) -> None:
+    metrics = [{"name": "BLEU", "value": value} for value in (10**400, -(10**400), True, "1", 3)]
+    card = {**CARD, "model-index": [{"results": [{"metrics": metrics}]}]}
+    mirror.put_hub_repository(REPOSITORY, FILES, card=card)
+    listing = Hub(mirror.url, quick_documents(cache, waits)).find(HubName(repository=REPOSITORY))
+    assert [one.value for one in listing.scores] == [3.0]
+
+
 def test_what_a_conversion_needs_is_downloaded_from_the_commit_and_verified(
     hub: Hub, mirror: Mirror, cache: Cache, waits: Waits
 ) -> None:

@@ -144,3 +144,10 @@ def test_the_licence_is_read_from_the_head_of_the_card_only(
     folder = folder_of(tmp_path / "model")
     (tmp_path / "model" / "README.md").write_text(page)
     assert folder.licence == licence
+
+
+@pytest.mark.parametrize("tokens", [[[]], [{}], [[1]], [None]])
+def test_suppressed_tokens_that_are_no_ids_are_a_problem(tmp_path: Path, tokens: object) -> None:
+    folder = folder_of(tmp_path / "model", suppress_tokens=tokens)
+    assert folder.suppressed() == ()
+    assert folder.problems == ["bad_words_ids or suppress_tokens has something that is no id"]

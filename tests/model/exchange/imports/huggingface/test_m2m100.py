@@ -113,6 +113,16 @@ def test_ids_that_the_files_state_for_codes_are_taken(tmp_path: Path) -> None:
     assert {language.tag for language in model.languages} == {"de", "en"}
 
 
+def test_an_id_of_thousands_of_digits_is_a_problem(tmp_path: Path) -> None:
+    folder = m2m100_folder(tmp_path / "nllb", kind="nllb")
+    added = {"9" * 5000: {"content": "deu_Latn"}, "301": {"content": "eng_Latn"}}
+    (folder / "tokenizer_config.json").write_text(
+        json.dumps({"tokenizer_class": "NllbTokenizer", "added_tokens_decoder": added})
+    )
+    with pytest.raises(ForeignModelError, match="added_tokens_decoder has an id of 5000 digits"):
+        imported(folder)
+
+
 def test_directions_can_be_narrowed(tmp_path: Path) -> None:
     folder = m2m100_folder(tmp_path / "nllb", kind="nllb")
     model = imported(folder, ("en", "zh-Hans"), ("de", "en"))

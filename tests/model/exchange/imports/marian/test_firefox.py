@@ -68,6 +68,14 @@ def test_a_release_becomes_a_checkpoint(tmp_path: Path, *, gzipped: bool) -> Non
     assert found == pytest.approx(hypotheses[0].word_scores[: len(target)], abs=0.3)
 
 
+def test_scores_beyond_all_numbers_are_left_out(tmp_path: Path) -> None:
+    source = release(tmp_path / "ende")
+    scores = {"bleu": 10**400, "chrf": -(10**400), "comet": 0.5, "other": True}
+    (source / "metadata.json").write_text(json.dumps({"flores": scores}), encoding="utf-8")
+    (note, *_) = FIREFOX.read(source, ImportOptions()).notes
+    assert note == "Published scores on FLORES: comet 0.5."
+
+
 def test_two_vocabularies_are_one_a_side(tmp_path: Path) -> None:
     folder = tmp_path / "enfr"
     shutil.copytree(FIXTURES / "prenorm", folder)

@@ -363,3 +363,18 @@ def test_a_table_of_positions_without_values_is_none(
     parts = random_parts()
     parts["model"]["encoder.embeddings.make_embedding.pe.pe"] = torch.zeros(shape)
     assert "its position tables are none that" in problems_of(saved(tmp_path, parts))
+
+
+def test_options_of_other_types_are_told(tmp_path: Path) -> None:
+    parts = random_parts()
+    names = ("max_relative_positions", "layer_norm", "decoder_start_token", "heads")
+    for name in names:
+        setattr(parts["opt"], name, torch.zeros(2))
+    parts["opt"].pos_ffn_activation_fn = ["relu"]
+    parts["opt"].num_kv = 8
+    found = problems_of(saved(tmp_path, parts))
+    for name in names[:-1]:
+        assert f"{name} is tensor([0., 0.])" in found
+    assert "num_heads is tensor([0., 0.])" in found
+    assert "num_kv is 8; only 0 is supported" in found
+    assert "pos_ffn_activation_fn is ['relu']; it must be one of" in found
