@@ -66,7 +66,9 @@ class Documents:
         tag_path = kept.with_suffix(".etag")
         headers = {"Accept": "application/json"}
         if is_file(kept) and is_file(tag_path):
-            headers["If-None-Match"] = tag_path.read_text(encoding="ascii", errors="replace")
+            kept_tag = tag_path.read_bytes().decode("ascii", errors="replace")
+            if _is_tag(kept_tag):
+                headers["If-None-Match"] = kept_tag
         reply = self.transport.request(url, headers=headers)
         try:
             if reply.status == 304 and "If-None-Match" in headers:
@@ -78,9 +80,14 @@ class Documents:
             reply.close()
         tag_path.unlink(missing_ok=True)  # never one document under the validator of another
         write_whole(kept, data)
-        if tag.isascii() and tag.isprintable() and 0 < len(tag) <= _MAX_TAG:
+        if _is_tag(tag):
             write_whole(tag_path, tag.encode("ascii"))
         return data
+
+
+def _is_tag(text: str) -> bool:
+    """Whether a validator can stand in a header; what was kept of one may be damaged."""
+    return text.isascii() and text.isprintable() and 0 < len(text) <= _MAX_TAG
 
 
 def _body(reply: Reply, url: str) -> bytes:

@@ -27,6 +27,17 @@ def test_a_document_that_has_not_changed_is_not_sent_again(
     assert mirror.bodies_of(PATH) == [8, 0, 8]
 
 
+@pytest.mark.parametrize("tag", [b"\xff\xfe", b'"1"\n', b'"1"\r\n', b'"\x00"', b""])
+def test_a_damaged_validator_is_not_sent(
+    mirror: Mirror, cache: Cache, waits: Waits, url: str, tag: bytes
+) -> None:
+    quick_documents(cache, waits).get(url)
+    cache.document(url).with_suffix(".etag").write_bytes(tag)
+    for _ in range(2):
+        assert quick_documents(cache, waits).get(url) == {"a": 1}
+    assert mirror.bodies_of(PATH) == [8, 8, 0]
+
+
 def test_without_the_registry_the_kept_document_stands_in_and_it_is_said(
     mirror: Mirror, cache: Cache, waits: Waits, url: str
 ) -> None:
