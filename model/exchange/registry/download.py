@@ -69,11 +69,12 @@ class Downloader:
         was_resumed = growing.size > 0
         try:
             growing.complete()
+            growing.finish(target)
         except RegistryError as error:
             if isinstance(error, UnreachableError) or not was_resumed:
                 raise
             growing.complete()  # what an earlier process left was of another file
-        growing.finish(target)
+            growing.finish(target)
 
 
 def _is_right(target: Path, file: RemoteFile) -> bool:

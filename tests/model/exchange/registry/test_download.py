@@ -297,6 +297,20 @@ class TestPacked:
         assert mirror.bodies_of(PATH) == [1_000, len(self.PACKED) - 1_000]
         assert target.read_bytes() == DATA
 
+    def test_a_partial_file_of_something_else_is_begun_anew(
+        self, mirror: Mirror, target: Path, waits: Waits
+    ) -> None:
+        """That it is of another file is only seen when it is unpacked."""
+        mirror.files[PATH] = self.PACKED
+        other = gzip.compress(DATA[::-1], mtime=0)[:1_000]
+        target.with_name(".weights.bin.partial").write_bytes(other)
+        told: list[int] = []
+        quick_downloader(waits, advance=told.append).fetch(self._file(mirror), target)
+        assert target.read_bytes() == DATA
+        assert _left(target) == ["weights.bin"]
+        assert mirror.bodies_of(PATH) == [len(self.PACKED) - 1_000, len(self.PACKED)]
+        assert sum(told) == len(self.PACKED)
+
     def test_a_server_may_say_that_it_is_encoded(
         self, mirror: Mirror, target: Path, waits: Waits
     ) -> None:
