@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from model.checkpoint.description.config_file import read_manifest
-from model.checkpoint.manifest import Manifest
+from model.checkpoint.manifest import CONFIG_FILE, Manifest
 from model.errors import CheckpointError, ConfigError, DataError, InputError, shown
 from model.system.paths import is_folder
 from model.text.languages.scripts import (
@@ -273,17 +273,35 @@ def single_checkpoint(path: Path, model: str | None = None) -> Path:
     if model is not None:
         return _named(path, model)[0][0]
     if len(found) > 1:
+        found = tuple(one for one in found if (one / CONFIG_FILE).exists()) or found
+    if len(found) > 1:
         names = ", ".join(directory.name for directory in found)
         raise ConfigError(f"{path} has {len(found)} checkpoints; name one of {names}")
     return found[0]
 
 
 def _named(path: Path, model: str | None) -> list[tuple[Path, Manifest]]:
-    """The checkpoints at a path, or the one of that name; of two with one name the first."""
+    """The checkpoints at a path, or the one of that name; of two with one name the first.
+
+    What cannot be read is told and left out, as the server does, unless nothing else is there.
+
+    Raises:
+        CheckpointError: Nothing can be read.
+        ConfigError: There is none of that name.
+    """
     found: dict[str, tuple[Path, Manifest]] = {}
+    faults: list[CheckpointError] = []
     for directory in find_checkpoints(path):
-        manifest = read_manifest(directory)
-        found.setdefault(manifest.name, (directory, manifest))
+        try:
+            manifest = read_manifest(directory)
+        except CheckpointError as error:
+            faults.append(error)
+        else:
+            found.setdefault(manifest.name, (directory, manifest))
+    if not found:
+        raise faults[0]
+    for fault in faults:
+        print(f"dragoman: warning: left out: {fault}", file=sys.stderr)
     if model is None:
         return list(found.values())
     if model not in found:
@@ -343,7 +361,8 @@ def _complaint(
         for one in offered
     )
     has = "the checkpoint has" if is_one else f"{path} has"
-    asked = [f"{flag} {code}" for flag, code in (("--from", source), ("--to", target)) if code]
+    flags = (("--from", source), ("--to", target))
+    asked = [f"{flag} {code or shown(code)}" for flag, code in flags if code is not None]
     if not asked:
         return f"which language? Give --from and --to; {has} {loaded}"
     return f"{len(fitting)} language pairs fit {' '.join(asked)}; {has} {loaded}"

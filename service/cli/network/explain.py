@@ -4,8 +4,6 @@ Owns the flags and the printing. What is drawn is `model.explain`'s.
 """
 
 import argparse
-import logging
-import sys
 from pathlib import Path
 
 from model.config import SearchConfig
@@ -66,7 +64,6 @@ def run(arguments: argparse.Namespace) -> int:
     from model.explain.sentence import explain_sentence
     from model.train.config.experiment import read_experiment
 
-    logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
     experiment = None
     if arguments.experiment is not None:
         experiment = read_experiment(arguments.experiment)

@@ -11,7 +11,7 @@ import argparse
 import hashlib
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -125,7 +125,7 @@ def run(arguments: argparse.Namespace) -> int:
     if direction is None:
         return _copy(source, document, arguments)
     inputs = [source] + [Input(name) for name in [arguments.nearest_to] if name is not None]
-    read = ReadFiles([file for one in inputs for file in one.files], folders=[direction.directory])
+    read = _read_files(inputs, arguments, folders=[direction.directory])
     read.refuse_streams()
     with leaving_at_once():
         if sys.stderr.isatty():
@@ -154,6 +154,14 @@ def run(arguments: argparse.Namespace) -> int:
             translate_document(document, work, output, language=direction.pair.target)
     work.report()
     return 0
+
+
+def _read_files(
+    inputs: Sequence[Input], arguments: argparse.Namespace, *, folders: Iterable[Path] = ()
+) -> ReadFiles:
+    """All that is not to be written over, whether the languages have it read or not."""
+    beside = [name for name in (arguments.glossary, arguments.nearest_to) if name is not None]
+    return ReadFiles([*(file for one in inputs for file in one.files), *beside], folders=folders)
 
 
 def _facts(
@@ -197,7 +205,7 @@ def _chosen_input(arguments: argparse.Namespace) -> Input:
 
 def _copy(source: Input, document: "Document | None", arguments: argparse.Namespace) -> int:
     """Write every line as it is: it is in the language that is asked for."""
-    read = ReadFiles(source.files, folders=[])
+    read = _read_files([source], arguments)
     read.refuse_streams()
     with ExitStack() as stack:
         output = None
@@ -212,9 +220,14 @@ def _copy(source: Input, document: "Document | None", arguments: argparse.Namesp
 
 
 @contextmanager
-def _progress(source: Input, num_done: int) -> Iterator[Callable[[], object]]:
-    """A bar for somebody who watches; what is yielded is called with every line that is done."""
-    if not sys.stderr.isatty():
+def _progress(
+    source: Input, num_done: int, *, is_beside_lines: bool
+) -> Iterator[Callable[[], object]]:
+    """A bar for somebody who watches; what is yielded is called with every line that is done.
+
+    None where the translations themselves appear on a terminal, on the bar's own line.
+    """
+    if is_beside_lines or not sys.stderr.isatty():
         yield lambda: None
         return
     from tqdm import tqdm
@@ -230,7 +243,10 @@ def _translate(
     with ExitStack() as stack:
         opened = [stack.enter_context(OpenedLines(source)) for source in inputs]
         num_done = output.num_lines if output is not None else 0
-        progress = stack.enter_context(_progress(inputs[0], num_done))
+        is_beside_lines = output is None and sys.stdout.isatty()
+        progress = stack.enter_context(
+            _progress(inputs[0], num_done, is_beside_lines=is_beside_lines)
+        )
         rows = _rows(inputs, opened)
 
         def translated(chunk: Sequence[tuple[str, str]]) -> Iterator[tuple[int, str]]:

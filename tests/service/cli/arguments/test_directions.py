@@ -1,6 +1,7 @@
 import argparse
 import re
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
@@ -299,6 +300,23 @@ def test_what_is_missing_or_damaged_is_named(folder: Path, tmp_path: Path) -> No
     (tmp_path / "one").mkdir()
     with pytest.raises(CheckpointError, match=r"one/checksums\.sha256: is missing"):
         choose(tmp_path)
+
+
+def test_what_cannot_be_read_is_told_and_left_out_beside_what_can(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = shutil.copytree(folder, tmp_path / "several")
+    (folder / "lost+found").mkdir()
+    (folder / "back" / "config.json").write_text("{")
+    assert choose(folder, "en", "zh") == ("there", EN_ZH)
+    told = capsys.readouterr().err
+    assert "left out: " in told
+    assert f"{folder}/lost+found/checksums.sha256: is missing" in told
+    with pytest.raises(ConfigError, match="0 language pairs fit --from '' --to fr"):
+        choose(folder, "", "fr")
+    for name in ("back", "both"):
+        shutil.rmtree(folder / name)
+    assert single_checkpoint(folder) == folder / "there"
 
 
 def test_a_command_that_asks_for_no_languages_needs_one_checkpoint(

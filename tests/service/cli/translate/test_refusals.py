@@ -24,6 +24,25 @@ def source(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.parametrize("flag", ["--glossary", "--nearest-to"])
+@pytest.mark.parametrize("languages", [[], ["--from", "en", "--to", "en"]])
+def test_what_is_read_beside_the_input_is_not_destroyed_as_output(
+    checkpoint: Path,
+    source: Path,
+    capsys: pytest.CaptureFixture[str],
+    flag: str,
+    languages: list[str],
+) -> None:
+    beside, link = source.with_name("beside.tsv"), source.with_name("link")
+    beside.write_text("cat\t猫\n")
+    link.symlink_to(beside)
+    for output in (beside, link):
+        words = ["translate", str(source), "--checkpoint", str(checkpoint), *languages]
+        assert main([*words, flag, str(beside), "--output", str(output)]) == 1
+        assert "this command reads" in capsys.readouterr().err
+    assert beside.read_text() == "cat\t猫\n"
+
+
 def test_the_input_is_not_destroyed_as_output(
     checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
