@@ -184,6 +184,24 @@ def test_standard_input_is_read_where_no_file_is_named_and_a_terminal_gets_a_pro
     os.close(screen)
 
 
+def test_no_bar_stands_before_lines_that_appear_on_the_terminal(
+    checkpoint: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    flags = ["--text", "A cat.", "--checkpoint", str(checkpoint), "--beam-size", "1"]
+    (expected,) = _output(capfd, *flags)
+    screen, terminal = pty.openpty()
+    subprocess.run(
+        [sys.executable, "-m", "service.cli.main", "translate", *flags],
+        stdout=terminal,
+        stderr=terminal,
+        check=True,
+    )
+    os.close(terminal)
+    first, *_ = os.read(screen, 10_000).decode().split("\r\n")
+    assert first == expected
+    os.close(screen)
+
+
 @pytest.mark.parametrize("suffix", ["txt", "txt.gz"])
 def test_an_output_file_holds_what_standard_output_would(
     checkpoint: Path, source: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], suffix: str
