@@ -162,7 +162,8 @@ def test_what_a_group_refuses_is_answered_as_it_says_it(fleet: Fleet, client: ht
     assert missing.json()["error"] == "Invalid request: missing target parameter"
     deepl = client.post("/v2/translate", json={"text": ["a"], "target_lang": "XX"}, headers=DEEPL)
     assert deepl.status_code == 400
-    assert deepl.json() == {"message": "Value for 'target_lang' not supported: XX"}
+    unsupported = "Value for 'target_lang' not supported: XX; it must be "
+    assert deepl.json()["message"].startswith(unsupported)
     assert client.post("/admin/reload", headers=BEARER).status_code == 404
     assert client.get("/nowhere").status_code == 404
 
