@@ -24,9 +24,9 @@ from service.engine.client.submission import (
     SegmentBatch,
     SegmentJob,
     SegmentObserver,
+    Watch,
     check_fits,
     submits,
-    watchers,
 )
 from service.engine.client.watchdog import Watchdog
 from service.engine.errors import (
@@ -203,8 +203,9 @@ class EngineClient(Engine):
         """As of `Engine`, by this process."""
         self.check_jobs(jobs)
         numbered = {next(self._numbers): job for job in jobs}
-        answers = self.accept(numbered, client=client, watched=watchers(numbered, on_written))
-        return SegmentBatch(answers, cancel=self.cancel)
+        watch = Watch(on_written)
+        answers = self.accept(numbered, client=client, watched=watch.of_segments(numbered))
+        return SegmentBatch(answers, cancel=self.cancel, watch=watch)
 
     def check_jobs(self, jobs: Sequence[SegmentJob]) -> None:
         """Return if `jobs` would be accepted.

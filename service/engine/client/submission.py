@@ -77,9 +77,11 @@ class SegmentBatch:
         answers: Mapping[int, asyncio.Future[Finished]],
         *,
         cancel: Callable[[Sequence[int]], None],
+        watch: "Watch | None" = None,
     ) -> None:
         self._answers = answers
         self._cancel = cancel
+        self._watch = watch
         self._dropped: set[int] = set()
 
     def __enter__(self) -> Self:
@@ -154,8 +156,11 @@ class SegmentBatch:
     def cancel(self) -> None:
         """Drop what is unfinished; the engine hears of it at once.
 
-        A wait for a single answer that was cancelled has cancelled that answer already.
+        A wait for a single answer that was cancelled has cancelled that answer already. Tokens are
+        told no more, not even those of segments that are finished.
         """
+        if self._watch is not None:
+            self._watch.end()
         dropped = [
             number
             for number, answer in self._answers.items()
@@ -164,6 +169,35 @@ class SegmentBatch:
         self._dropped.update(dropped)
         if dropped:
             self._cancel(dropped)
+
+
+class Watch:
+    """Whom the tokens of a submission are told to, until its batch is left.
+
+    Args:
+        on_written: As of `service.engine.client.interface.Engine.submit`; None is nobody.
+    """
+
+    def __init__(self, on_written: OnWritten | None) -> None:
+        self._on_written = on_written
+
+    def of_segments(self, numbers: Iterable[int]) -> dict[int, OnTokens]:
+        """What is called for each segment, by its number; nothing if nobody watches.
+
+        Args:
+            numbers: Of the segments, in the order of their jobs.
+        """
+        if self._on_written is None:
+            return {}
+        return {number: partial(self._tell, place) for place, number in enumerate(numbers)}
+
+    def end(self) -> None:
+        """Tell nobody any more."""
+        self._on_written = None
+
+    def _tell(self, place: int, start: int, token_ids: tuple[int, ...]) -> None:
+        if self._on_written is not None:
+            self._on_written(place, start, token_ids)
 
 
 def check_fits(job: SegmentJob, ready: Ready) -> None:
@@ -193,18 +227,6 @@ def check_fits(job: SegmentJob, ready: Ready) -> None:
                 value=value,
                 limit=limit,
             )
-
-
-def watchers(numbers: Iterable[int], on_written: OnWritten | None) -> dict[int, OnTokens]:
-    """What is called for each segment of a submission, by its number; nothing if none is watched.
-
-    Args:
-        numbers: Of the segments, in the order of their jobs.
-        on_written: As of `service.engine.client.interface.Engine.submit`.
-    """
-    if on_written is None:
-        return {}
-    return {number: partial(on_written, place) for place, number in enumerate(numbers)}
 
 
 def submits(

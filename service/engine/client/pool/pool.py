@@ -25,9 +25,9 @@ from service.engine.client.submission import (
     OnWritten,
     SegmentBatch,
     SegmentJob,
+    Watch,
     check_fits,
     row_steps_of,
-    watchers,
 )
 from service.engine.counters import summed
 from service.engine.errors import EngineUnavailableError
@@ -200,12 +200,14 @@ class Pool(Engine):
             check_fits(job, self.ready)
         self._room.check(jobs)
         numbered = {next(self._numbers): job for job in jobs}
-        watched = watchers(numbered, on_written)
+        watch = Watch(on_written)
+        watched = watch.of_segments(numbered)
         found = {}
         for place, part in self._parts(numbered, loads).items():
             engine = self.replicas[place].supervisor.engine
             found.update(engine.accept(part, client=client, watched=_of(part, watched)))
-        return SegmentBatch({number: found[number] for number in numbered}, cancel=self._cancel)
+        answers = {number: found[number] for number in numbered}
+        return SegmentBatch(answers, cancel=self._cancel, watch=watch)
 
     def retire(self) -> None:
         """Finish what is pending, and start no further engine."""

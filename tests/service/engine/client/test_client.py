@@ -10,7 +10,7 @@ from model.errors import InputError
 from service.engine.client import submission
 from service.engine.client.client import EngineClient
 from service.engine.client.segment_room import SegmentRoom
-from service.engine.client.submission import SegmentJob
+from service.engine.client.submission import SegmentBatch, SegmentJob, Watch
 from service.engine.errors import QueueFullError, SegmentFailedError
 from service.engine.messages import Finished
 from service.priority import Priority
@@ -362,6 +362,22 @@ def test_of_watched_segments_each_request_is_told_the_tokens_of_its_own(run, eng
 
     run(scenario())
     assert_idle(engine)
+
+
+def test_a_batch_that_was_left_tells_nothing_of_segments_that_were_finished_before(run):
+    async def scenario() -> None:
+        told = Told()
+        watch = Watch(told)
+        (on_tokens,) = watch.of_segments([7]).values()
+        answer = asyncio.get_running_loop().create_future()
+        answer.set_result(None)
+        with SegmentBatch({7: answer}, cancel=lambda _: None, watch=watch):
+            on_tokens(0, (5,))
+        on_tokens(1, (6,))  # it had come with the answer, and its turn is only now
+        assert told.tokens == {0: [5]}
+
+    run(scenario())
+    assert Watch(None).of_segments([7]) == {}
 
 
 def test_leaving_a_watched_batch_ends_what_is_told(run, engine):
