@@ -32,7 +32,7 @@ _CHUNK_BYTES = 2**20
 _ZIP_BEGINS = b"PK\x03\x04"
 _REGULAR_FILE = 0o100000
 _KIND = 0o170000
-_UNREADABLE = (
+UNREADABLE_ARCHIVE = (
     zipfile.BadZipFile,
     tarfile.TarError,
     zlib.error,
@@ -42,6 +42,7 @@ _UNREADABLE = (
     RuntimeError,  # an encrypted file, or a compression that Python does not know
     ValueError,
 )
+"""What reading a damaged archive raises."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +76,7 @@ def unpacked(source: Path) -> Iterator[Path]:
         content.mkdir()
         try:
             _unpack(source, content)
-        except _UNREADABLE as error:
+        except UNREADABLE_ARCHIVE as error:
             raise ForeignModelError(source, [f"cannot be unpacked: {error}"]) from error
         yield _only_folder(content)
 
@@ -93,7 +94,7 @@ def is_zip(path: Path) -> bool:
         return not all(name.endswith(".npy") for name in names) and not any(
             name.endswith("data.pkl") for name in names
         )
-    except _UNREADABLE:
+    except UNREADABLE_ARCHIVE:
         return False
 
 
@@ -112,7 +113,7 @@ def is_tar(path: Path) -> bool:
     try:
         with _opened_tar(path):
             return True
-    except _UNREADABLE:
+    except UNREADABLE_ARCHIVE:
         return False
 
 

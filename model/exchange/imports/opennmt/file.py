@@ -8,9 +8,7 @@ mean (`model.exchange.imports.opennmt.importer`).
 """
 
 import argparse
-import lzma
 import zipfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +16,7 @@ from pathlib import Path
 from torch import Tensor
 
 from model.errors import ForeignModelError, shown
+from model.exchange.imports.archives import UNREADABLE_ARCHIVE
 from model.exchange.imports.opennmt.stand_ins import StandIn, asked_globals, stand_ins
 from model.exchange.imports.pickles import pickles_refused, tensor_problem, unpickled
 from model.system.paths import is_file, is_folder
@@ -26,15 +25,6 @@ _MAX_PICKLE_BYTES = 64 * 2**20
 _PARTS = ("model", "generator", "vocab", "opt")
 _OLD_MAGIC = bytes.fromhex("80028a0a6cfc9c46f9206aa850192e")
 """How files of PyTorch before 1.6 begin, which are no archives: a number, pickled."""
-_UNREADABLE = (
-    zipfile.BadZipFile,
-    zlib.error,
-    lzma.LZMAError,
-    EOFError,
-    OSError,
-    RuntimeError,  # an encrypted file, or a compression that Python does not know
-    ValueError,
-)
 _NUM_OLD_PICKLES = 4
 """Pickles before the tensors of such a file: magic, version, system, and then the checkpoint."""
 
@@ -96,7 +86,7 @@ def _is_checkpoint(path: Path) -> bool:
     """Whether it is a file of PyTorch whose pickle names the parts of a checkpoint."""
     try:
         data = _pickle_of(path)
-    except _UNREADABLE:
+    except UNREADABLE_ARCHIVE:
         return False
     return all(part.encode() in data for part in _PARTS)
 
@@ -108,7 +98,7 @@ def _pickle_of(path: Path) -> bytes:
         OSError: It cannot be read.
         ValueError: It is another file, or its pickle is longer than any such file's.
         RuntimeError: It is a damaged or encrypted archive.
-        zipfile.BadZipFile: It is a damaged archive; or one of the other errors of `_UNREADABLE`.
+        zipfile.BadZipFile: It is a damaged archive; or another error of `UNREADABLE_ARCHIVE`.
     """
     with path.open("rb") as file:
         if file.read(len(_OLD_MAGIC)) == _OLD_MAGIC:
