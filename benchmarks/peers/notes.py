@@ -20,7 +20,9 @@ def family_notes(results: Mapping[str, Result]) -> list[str]:
     families = results.get("families", {}).get("families", [])
     found = [_small_files(families), _broken_rules(families)]
     if "offline" in results:
-        found.append(_other_processors(families, results["offline"]["machine"]))
+        machine = results["offline"]["machine"]
+        runs = {one["family"]: one.get("run", {}).get("machine", machine) for one in families}
+        found.append(other_processors(runs, machine))
     return [one for one in found if one]
 
 
@@ -65,12 +67,17 @@ def _broken_rules(families: Sequence[Result]) -> str:
     return f"Below what the comparison asks for, {rule}: {'; '.join(parts)}."
 
 
-def _other_processors(families: Sequence[Result], machine: Result) -> str:
+def other_processors(runs: Mapping[str, Result], machine: Result) -> str:
+    """Which of these runs were on another processor than the rest of the page.
+
+    Args:
+        runs: Their machines, by what was measured.
+        machine: That of the rest.
+    """
     others: defaultdict[str, list[str]] = defaultdict(list)
-    for one in families:
-        own = one.get("run", {}).get("machine", machine)
+    for name, own in runs.items():
         if _processor(own) != _processor(machine):
-            others[_processor(own)].append(one["family"])
+            others[_processor(own)].append(name)
     if not others:
         return ""
     parts = [f"{_joined(names)} on {processor}" for processor, names in others.items()]

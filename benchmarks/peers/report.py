@@ -102,7 +102,8 @@ def page(
             parts += write(results[name])
             parts.append(f"![{name}]({figures[name]})")
     if by_instruction_set:
-        parts += _instruction_sets(by_instruction_set)
+        machine = next(iter(results.values()))["machine"]
+        parts += _instruction_sets(by_instruction_set, machine)
     if by_processor:
         parts += _processors(by_processor)
     others = {**by_instruction_set, **by_processor}
@@ -196,11 +197,12 @@ def _offline(result: Result) -> list[str]:
     ]
 
 
-def _instruction_sets(results: Mapping[str, Result]) -> list[str]:
+def _instruction_sets(results: Mapping[str, Result], machine: Result) -> list[str]:
     title = "## Both sides with one instruction set"
     text = "`make bench-peers ISA=…` holds both to what older processors have; offline, of "
+    runs = {name: result["machine"] for name, result in sorted(results.items())}
     table = tables.compared_table(results, "instruction set", held_marks)
-    return [title, f"{text}{_files(results)}.", table]
+    return [title, f"{text}{_files(results)}.", notes.other_processors(runs, machine), table]
 
 
 def _processors(results: Mapping[str, Result]) -> list[str]:

@@ -134,6 +134,19 @@ def test_runs_that_were_held_to_an_instruction_set_have_a_table_with_its_column(
     assert latest(folder / "results")["offline"]["file"] == offline["file"]
 
 
+def test_of_an_instruction_set_that_was_held_elsewhere_the_processor_is_said(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = all_results()["offline"]
+    held = {"instruction_set": "avx2", "is_instruction_set_asked_for": True}
+    machine = {**content["machine"], "processor": "Another CPU"}
+    path = folder / "results" / "avx2-peers-offline-20260102-030405.json"
+    path.write_text(json.dumps({**content, **held, "machine": machine}))
+    _write_report(folder, monkeypatch)
+    page = (folder / "docs" / "benchmarks.md").read_text()
+    assert "than the rest (Test CPU with avx2): avx2 on Another CPU with avx2." in page
+
+
 def test_runs_on_other_processors_have_a_table_and_are_no_latest_ones(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
