@@ -44,6 +44,16 @@ def is_folder(path: Path, refuse: Refuse = unusable) -> bool:
     return mode is not None and stat.S_ISDIR(mode)
 
 
+def as_text(name: str | os.PathLike[str]) -> str:
+    """A path as text: a question mark for each byte that is not UTF-8."""
+    return os.fspath(name).encode(errors="replace").decode()
+
+
+def is_text(name: str | os.PathLike[str]) -> bool:
+    """Whether a path is UTF-8."""
+    return os.fspath(name) == as_text(name)
+
+
 @contextmanager
 def utf8_name(path: Path) -> Iterator[str]:
     """A name of a file while the block lasts, for libraries that take only UTF-8.
@@ -53,9 +63,8 @@ def utf8_name(path: Path) -> Iterator[str]:
     Raises:
         OSError: The file cannot be read; only looked for where the path is not UTF-8.
     """
-    name = os.fspath(path)
-    if name == name.encode(errors="replace").decode():
-        yield name
+    if is_text(path):
+        yield os.fspath(path)
         return
     descriptor = os.open(path, os.O_RDONLY)
     try:

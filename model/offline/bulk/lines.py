@@ -244,12 +244,19 @@ class _JsonRows:
 
 
 def _parsed(line: bytes) -> dict[str, object] | None:
-    """The object of a line; bytes that are not UTF-8 are lone surrogates in it."""
+    """The object of a line; bytes that are not UTF-8 are lone surrogates in it.
+
+    Of integers there is only that they are some: Python refuses those of 4,300 digits.
+    """
     try:
-        row = json.loads(line.decode(errors="surrogateescape"))
+        row = json.loads(line.decode(errors="surrogateescape"), parse_int=_no_text)
     except (ValueError, RecursionError):
         return None
     return row if isinstance(row, dict) else None
+
+
+def _no_text(digits: str) -> int:
+    return len(digits)
 
 
 def _cell(row: dict[str, object], column: str) -> Cell:

@@ -20,6 +20,7 @@ from model.offline.bulk.job import (
     check_same_inputs,
 )
 from model.offline.bulk.places import Facts, is_pattern, place_of
+from model.system.paths import is_text
 
 _DIGEST_BYTES = 2**20
 _SAMPLE_ROWS = 100
@@ -62,8 +63,16 @@ def input_files(name: str) -> tuple[Facts, ...]:
 
     Raises:
         ConfigError: Nothing here opens such URLs.
-        DataError: There are none.
+        DataError: There are none, or a name is not UTF-8, as everything is that a job keeps.
     """
+    found = _input_files(name)
+    for one in found:
+        if not is_text(one.name):
+            raise DataError(f"{one.name!a}: the name is not UTF-8; names of a job must be")
+    return found
+
+
+def _input_files(name: str) -> tuple[Facts, ...]:
     place = place_of(name)
     kind = place.kind()
     if kind == "file":

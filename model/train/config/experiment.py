@@ -47,7 +47,7 @@ class Experiment:
     network: NetworkConfig = field(default_factory=NetworkConfig)
     optimiser: OptimiserConfig = field(default_factory=OptimiserConfig)
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
-    run: RunConfig = field(default_factory=RunConfig)
+    run: RunConfig
 
     def __post_init__(self) -> None:
         """Reject what no checkpoint may say, and parts that contradict each other."""

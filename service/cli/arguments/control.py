@@ -124,7 +124,7 @@ def chosen_control(arguments: argparse.Namespace) -> Control:
             f"--prefix has {len(prefix)} characters; it may have {MAX_PREFIX_CHARACTERS}"
         )
     if not set(LINE_BREAKS).isdisjoint(prefix):
-        raise ConfigError("--prefix must be one line")
+        raise ConfigError(f"--prefix is {shown(prefix)}; it must be one line, without tabs")
     try:
         prefix.encode(errors="surrogateescape").decode()
     except UnicodeDecodeError as error:

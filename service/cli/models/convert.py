@@ -11,6 +11,7 @@ from typing import get_args
 
 from model.errors import ConfigError, ForeignModelError, InputError
 from model.exchange.imports.language_tokens import FAMILIES
+from model.system.paths import as_text
 from model.text.languages.tags import lenient_tag
 
 HELP = "make a checkpoint of a model of another program (Hugging Face, Marian, CTranslate2, …)"
@@ -90,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
             command=_command(arguments),
             progress=show,
         )
-    print(arguments.destination)
+    print(as_text(arguments.destination))
     return 0
 
 
@@ -130,7 +131,8 @@ def _tags(flag: str, words: str) -> list[str]:
 
 def _command(arguments: argparse.Namespace) -> str:
     """What makes the same checkpoint again, with the names of folders and not their places."""
-    words = ["dragoman", "convert", arguments.source.name, arguments.destination.name]
+    names = (as_text(path.name) for path in (arguments.source, arguments.destination))
+    words = ["dragoman", "convert", *names]
     words += ["--compute", arguments.compute]
     for flag, value in (
         ("--name", arguments.name),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from model.checkpoint.description.config_file import read_manifest
 from model.checkpoint.manifest import CONFIG_FILE, Manifest
 from model.errors import CheckpointError, ConfigError, DragomanError, InputError
-from model.system.paths import exists
+from model.system.paths import exists, is_folder
 from model.text.languages.tags import lenient_tag, lookup_tags, primary_language
 from service.api.languages import LIBRETRANSLATE_ALIASES
 from service.checkpoint_folder import named_checkpoints
@@ -55,7 +55,10 @@ def run(arguments: argparse.Namespace) -> int:
     )
     if arguments.remote and (source is None or target is None):
         raise ConfigError("--remote needs --from and --to: the registries have thousands of models")
-    _print_local(arguments.checkpoint or named_checkpoints(os.environ), source, target)
+    named = arguments.checkpoint
+    if named is not None and not is_folder(named, _no_folder):
+        raise ConfigError(f"--checkpoint {named}: there is no such folder")
+    _print_local(named or named_checkpoints(os.environ), source, target)
     if source is not None and target is not None:
         print()
         if arguments.remote:
@@ -64,6 +67,10 @@ def run(arguments: argparse.Namespace) -> int:
             flags = f"--from {arguments.source_language} --to {arguments.target_language}"
             print(f"what can be had: dragoman models {flags} --remote")
     return 0
+
+
+def _no_folder(path: Path, problem: str) -> ConfigError:
+    return ConfigError(f"--checkpoint {path}: {problem}")
 
 
 def _print_local(folder: Path, source: str | None, target: str | None) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from model.errors import ConfigError, DragomanError
-from model.system.paths import is_folder
+from model.system.paths import as_text, is_folder
 from service.cli.arguments.offline import chosen_threads
 from service.cli.streams.read_files import ReadFiles
 from service.logs import JsonFormatter, LineFormatter
@@ -127,7 +127,7 @@ def run(arguments: argparse.Namespace) -> int:
         again = f"stopped before there is a state in {output}; go on with the same command"
         _print_last(sys.stderr, logging.INFO, "stopped", resume if has_state(output) else again)
         return 130
-    print(_text(str(output / CHECKPOINT_FOLDER)))
+    print(as_text(output / CHECKPOINT_FOLDER))
     return 0
 
 
@@ -197,13 +197,8 @@ def _command(arguments: argparse.Namespace) -> str:
 
 
 def _portable(path: Path) -> str:
-    """A file's name as `_text`, without this machine's folders."""
-    return _text(path.name if path.is_absolute() else str(path))
-
-
-def _text(name: str) -> str:
-    """A path as text: a question mark for each byte that is not UTF-8."""
-    return name.encode(errors="replace").decode()
+    """A file's name as text, without this machine's folders."""
+    return as_text(path.name if path.is_absolute() else path)
 
 
 class _StopRequest:

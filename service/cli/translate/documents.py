@@ -5,6 +5,7 @@ command's (`service.cli.translate.translate`), how documents are read `model.doc
 """
 
 import argparse
+import gzip
 import io
 import json
 import os
@@ -127,17 +128,19 @@ def translate_document(
     sys.stdout.flush()
 
 
-def maker(document: Document, language: str | None = None) -> Make:
+def maker(document: Document, language: str | None = None, *, is_packed: bool = False) -> Make:
     """What makes the translated document of its texts, once all of them are there.
 
     Args:
         document: What is translated.
         language: Tag of the translations' language; None if they are the texts as they were.
+        is_packed: By gzip.
     """
 
     def make(lines: Path, path: Path) -> None:
         with lines.open(encoding="ascii") as texts, path.open("wb") as file:
-            file.write(document.rebuild([json.loads(text) for text in texts], language))
+            made = document.rebuild([json.loads(text) for text in texts], language)
+            file.write(gzip.compress(made, mtime=0) if is_packed else made)
             file.flush()
             os.fsync(file.fileno())
 

@@ -185,7 +185,7 @@ def _opened(
     language: str | None = None,
 ) -> AbstractContextManager[LineOutput]:
     """The output of lines, or of the texts of a document, which becomes one in that language."""
-    make = None if document is None else maker(document, language)
+    make = None if document is None else maker(document, language, is_packed=path.suffix == ".gz")
     return opened_output(path, identity, read=read, make=make)
 
 

@@ -16,7 +16,7 @@ from model.checkpoint.files.checksums import fingerprint
 from model.checkpoint.manifest import CONFIG_FILE, Manifest
 from model.checkpoint.tokenizer import load_tokenizer
 from model.errors import ConfigError, DragomanError
-from model.system.paths import exists, is_folder
+from model.system.paths import exists, is_folder, is_text
 from model.text.pipeline import TextPipeline
 from service.engine.errors import Shortage
 from service.models.checkpoints.catalogue import ModelEntry, entry_of
@@ -257,6 +257,7 @@ def read_again(directory: Path, fingerprint: str) -> TextCheckpoint:
 
 
 def _read(directory: Path) -> TextCheckpoint:
+    _check_utf8(directory)
     name = fingerprint(directory)  # the engine compares: it reads the same files, or fails
     manifest = read_manifest(directory)
     return TextCheckpoint(
@@ -279,6 +280,13 @@ def _may_be_folder(path: Path) -> bool:
 
 def _unusable(path: Path, problem: str) -> ConfigError:
     return ConfigError(f"{path}: {problem}")
+
+
+def _check_utf8(directory: Path) -> None:
+    """Refuse a path that cannot be told to an engine, or in an answer."""
+    if not is_text(directory):
+        path = os.fspath(directory)
+        raise ConfigError(f"{path!a} is not UTF-8; the path of a checkpoint must be")
 
 
 def _check_distinct(checkpoint: TextCheckpoint, others: Iterable[TextCheckpoint]) -> None:

@@ -57,6 +57,7 @@ def test_blocks_have_every_line_once_and_are_within_their_bounds(
     [
         (b'{"a": "x", "b": "y"}', ("x", "y")),
         (b'{"a": null, "b": 1.50}', (NULL, NOT_TEXT)),
+        (b'{"a": "x", "b": ' + b"9" * 5_000 + b"}", ("x", NOT_TEXT)),
         (b'{"a": ["x"], "c": 1}', (NOT_TEXT, NO_COLUMN)),
         (b'{"a": "\xff", "b": "\xc3\xa4"}', (NOT_UTF8, "ä")),
         (b'{"a": "x", "b": "y", "a_de": 3}', (HAS_COLUMN, "y")),

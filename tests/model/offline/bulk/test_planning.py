@@ -27,6 +27,14 @@ def test_a_folder_means_its_files_of_known_formats_by_name(tmp_path: Path) -> No
     assert _names(str(tmp_path / "README")) == ["README"]
 
 
+def test_a_name_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(b"a\xff.jsonl")
+    path.write_text("{}\n", encoding="utf-8")
+    for name in (path, tmp_path):
+        with pytest.raises(DataError, match=r"'.*/a\\udcff\.jsonl': the name is not UTF-8"):
+            input_files(str(name))
+
+
 @pytest.mark.parametrize(
     ("name", "problem"),
     [

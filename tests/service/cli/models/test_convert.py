@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,13 @@ def test_a_checkpoint_is_written_and_named(
     words = "dragoman convert foreign out --compute float16 --name mine --licence MIT"
     assert f"{words} --from en,DE --to zh-hans,de" in card
     assert str(tmp_path) not in card
+
+
+@pytest.mark.usefixtures("importer")
+def test_a_card_has_a_name_that_is_not_utf8_as_text(source: Path, tmp_path: Path) -> None:
+    output = tmp_path / os.fsdecode(b"out\xff")
+    assert main(["convert", str(source), str(output)]) == 0
+    assert "dragoman convert foreign 'out?'" in (output / "card.md").read_text()
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,13 @@ def test_what_is_here_is_listed(capsys: Output) -> None:
     assert row.split()[-1] in {"int8", "float32", "bfloat16"}
 
 
+def test_a_folder_that_is_named_must_be_there(tmp_path: Path, capsys: Output) -> None:
+    assert main(["models", "--checkpoint", str(tmp_path / "none")]) == 1
+    shown = capsys.readouterr()
+    assert shown.err == f"dragoman: --checkpoint {tmp_path}/none: there is no such folder\n"
+    assert shown.out == ""
+
+
 def test_only_a_direction_is_listed(capsys: Output) -> None:
     assert main(["pull", "argos:en-zh"]) == 0
     capsys.readouterr()

@@ -1,3 +1,4 @@
+import gzip
 import json
 import zipfile
 from pathlib import Path
@@ -33,6 +34,15 @@ def test_a_document_keeps_its_notation(
     assert (found.count("<b>"), found.count("</b>"), "The cat" in found) == (1, 1, False)
     assert main(["translate", str(page), *flags, "--format", "lines"]) == 0
     assert capfdbinary.readouterr().out.count(b"\n") == 1
+
+
+def test_a_document_is_packed_where_its_name_says_so(flags: list[str], tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    page.write_bytes(PAGE.encode())
+    for name in ("out.html", "out.html.gz"):
+        assert main(["translate", str(page), *flags, "--output", str(tmp_path / name)]) == 0
+    packed = (tmp_path / "out.html.gz").read_bytes()
+    assert gzip.decompress(packed) == (tmp_path / "out.html").read_bytes()
 
 
 def test_an_archive_wants_a_file(flags: list[str], tmp_path: Path) -> None:

@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,15 @@ def test_a_directory_that_is_no_checkpoint_stops_no_other(tmp_path: Path) -> Non
         " links",
         "two": f"{tmp_path}/two/checksums.sha256: is missing",
     }
+
+
+def test_a_directory_whose_name_is_not_utf8_stops_no_other(tmp_path: Path) -> None:
+    write_tiny_checkpoint(tmp_path / "one")
+    write_tiny_checkpoint(tmp_path / os.fsdecode(b"two\xff"), name="two")
+    found = load_checkpoints(tmp_path)
+    assert [one.directory.name for one in found.usable] == ["one"]
+    reasons = [fault.reason for fault in found.faulty]
+    assert reasons == [f"'{tmp_path}/two\\udcff' is not UTF-8; the path of a checkpoint must be"]
 
 
 def test_where_none_can_be_served_every_reason_is_told(tmp_path: Path) -> None:
