@@ -19,7 +19,7 @@ from model.offline.bulk.job import (
     check_same_facts,
     check_same_inputs,
 )
-from model.offline.bulk.places import Facts, is_pattern, place_of
+from model.offline.bulk.places import Facts, absolute_name, is_pattern, place_of
 from model.system.paths import is_text
 
 _DIGEST_BYTES = 2**20
@@ -55,24 +55,32 @@ class Wanted:
         }
 
 
-def input_files(name: str) -> tuple[Facts, ...]:
+def input_files(name: str, output: str | None = None) -> tuple[Facts, ...]:
     """The files that a path, a URL, a folder or a pattern means, by name.
 
     Of a folder these are the files in it of known formats; names that begin with a dot or an
     underscore are left out, as they are by everything that reads such folders.
 
+    Args:
+        name: Of what is translated.
+        output: Folder of the translations: what a pattern finds in there is no input.
+
     Raises:
         ConfigError: Nothing here opens such URLs.
         DataError: There are none, or a name is not UTF-8, as everything is that a job keeps.
     """
-    found = _input_files(name)
+    found = _input_files(name, _below(output))
     for one in found:
         if not is_text(one.name):
             raise DataError(f"{one.name!a}: the name is not UTF-8; names of a job must be")
     return found
 
 
-def _input_files(name: str) -> tuple[Facts, ...]:
+def _below(folder: str | None) -> str | None:
+    return None if folder is None else absolute_name(folder).rstrip("/") + "/"
+
+
+def _input_files(name: str, own: str | None) -> tuple[Facts, ...]:
     place = place_of(name)
     kind = place.kind()
     if kind == "file":
@@ -82,6 +90,8 @@ def _input_files(name: str) -> tuple[Facts, ...]:
     found = tuple(one for one in place.files() if not _base(one.name).startswith((".", "_")))
     if kind == "folder":
         found = tuple(one for one in found if format_of(one.name) is not None)
+    if own is not None and not kind:
+        found = tuple(one for one in found if not absolute_name(one.name).startswith(own))
     if not found:
         what = "the folder has no file of a known format" if kind else "no file fits the pattern"
         raise DataError(f"{name}: {what}")

@@ -129,7 +129,7 @@ def run_bulk(arguments: argparse.Namespace) -> int:
         from model.offline.bulk.task import Task
 
     names = _names(arguments.columns)
-    files = input_files(arguments.file)
+    files = input_files(arguments.file, arguments.folder)
     kind = format_of_all(files, names)
     direction = _direction(arguments, files, kind, names)
     method = _method(arguments, direction, search, control)

@@ -35,6 +35,19 @@ def test_a_name_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
             input_files(str(name))
 
 
+def test_a_pattern_does_not_mean_what_the_job_itself_wrote(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("a", "ab", "out", "outer"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / f"{folder}.jsonl").write_text("{}\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    for output in ("out", "./out/", str(tmp_path / "out")):
+        found = input_files("*/*.jsonl", output)
+        assert [Path(one.name).stem for one in found] == ["a", "ab", "outer"]
+    assert [Path(one.name).stem for one in input_files("out", "out")] == ["out"]
+
+
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
