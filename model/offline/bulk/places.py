@@ -122,6 +122,46 @@ def reason_of(error: BaseException) -> str:
     return text or type(error).__name__
 
 
+class _Named(io.RawIOBase):
+    """A stream whose errors name its place.
+
+    Args:
+        stream: What is read.
+        naming: Makes errors inside a block a `DataError` that has the name.
+    """
+
+    def __init__(self, stream: Any, naming: Callable[[], AbstractContextManager[None]]) -> None:
+        self._stream, self._naming = stream, naming
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        with self._naming():
+            found: bytes = self._stream.read(len(buffer))
+            buffer[: len(found)] = found
+            return len(found)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        with self._naming():
+            return int(self._stream.seek(offset, whence))
+
+    def tell(self) -> int:
+        return int(self._stream.tell())
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+
+def _named(stream: Any, naming: Callable[[], AbstractContextManager[None]]) -> BinaryIO:
+    """A stream, buffered, with readlines that have a limit; files of fsspec have none."""
+    return cast(BinaryIO, io.BufferedReader(_Named(stream, naming), _BUFFER_BYTES))
+
+
 class _Local:
     """A path of this machine."""
 
@@ -164,7 +204,7 @@ class _Local:
 
     def opened(self) -> BinaryIO:
         with self._naming():
-            return self._path.open("rb")
+            return _named(self._path.open("rb", buffering=0), self._naming)
 
     def write(self, partial: Place, content: Callable[[BinaryIO], None]) -> None:
         own = Path(partial.name)
@@ -270,10 +310,7 @@ class _Remote:
 
     def opened(self) -> BinaryIO:
         with self._naming():
-            stream = self._system.open(self.path, "rb")
-            # Files of fsspec's packages have no readline with a limit.
-            is_whole = isinstance(stream, io.BufferedIOBase)
-            return cast(BinaryIO, stream if is_whole else io.BufferedReader(stream, _BUFFER_BYTES))
+            return _named(self._system.open(self.path, "rb"), self._naming)
 
     def write(self, partial: Place, content: Callable[[BinaryIO], None]) -> None:
         own = cast("_Remote", partial)

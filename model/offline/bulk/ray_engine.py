@@ -8,7 +8,9 @@ leaves nothing but finished blocks, and the next one goes on from these. Needs r
 """
 
 import os
+import signal
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -103,18 +105,32 @@ def _connected(cluster: Cluster) -> Iterator[Any]:
     }
     try:
         _knock(cluster.address)
-        ray.init(
-            address=cluster.address or "local",
-            log_to_driver=False,
-            logging_level="ERROR",
-            **({} if cluster.address else own),
-        )
+        with _own_sigterm():
+            ray.init(
+                address=cluster.address or "local",
+                log_to_driver=False,
+                logging_level="ERROR",
+                **({} if cluster.address else own),
+            )
     except (ConnectionError, OSError, RuntimeError, ValueError) as error:
         raise BulkError(f"no Ray cluster {where}: {reason_of(error)}") from error
     try:
         yield ray
     finally:
         ray.shutdown()
+
+
+@contextmanager
+def _own_sigterm() -> Iterator[None]:
+    """What the block makes of SIGTERM is taken back: Ray's way ends the process with 15."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # there it makes nothing of it
+        return
+    handler = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, handler)
 
 
 def _knock(address: str | None) -> None:
@@ -130,13 +146,22 @@ def _knock(address: str | None) -> None:
 
 def _num_workers(ray: Any, task: Task, cluster: Cluster) -> int:
     """How many workers there will be."""
-    has = ray.cluster_resources()
-    kind, each = ("GPU", 1) if task.method.device == "cuda" else ("CPU", task.method.num_threads)
-    most = int(has.get(kind, 0)) // each
+    num_threads, is_on_gpu = task.method.num_threads, task.method.device == "cuda"
+    most = 0
+    machines = [one["Resources"] for one in ray.nodes() if one["Alive"]]
+    for has in machines:  # none of them takes a part of a worker
+        places = int(has.get("CPU", 0)) // num_threads
+        most += min(places, int(has.get("GPU", 0))) if is_on_gpu else places
     wanted = most if cluster.num_workers is None else cluster.num_workers
     if not 1 <= wanted <= most:
-        asked = f"{max(1, wanted)} workers of {each} {kind} each are asked for"
-        raise ConfigError(f"{asked}; the Ray cluster has {has.get(kind, 0):g} {kind}")
+        each = f"{num_threads} CPU" + (" and 1 GPU" if is_on_gpu else "")
+        kinds = ("CPU", "GPU") if is_on_gpu else ("CPU",)
+        sums = (f"{sum(has.get(kind, 0) for has in machines):g} {kind}" for kind in kinds)
+        raise ConfigError(
+            f"{max(1, wanted)} workers of {each} each are asked for; the Ray cluster has"
+            f" {' and '.join(sums)} on {len(machines)} machine{'' if len(machines) == 1 else 's'},"
+            f" places for {most}"
+        )
     return wanted
 
 
@@ -246,13 +271,13 @@ class _Driver:
     def _note_pulse(self, number: int, call: Any) -> None:
         try:
             num_steps = self.ray.get(call)
-        except self.ray.exceptions.RayActorError:
-            return  # the call that it has says so, too
-        except self.ray.exceptions.RayError as error:
+        except self.ray.exceptions.RayTaskError as error:
             raise BulkError(
-                f"a worker cannot tell what it has done: {reason_of(error)}; the Ray cluster needs"
+                f"a worker cannot tell what it has done: {cause_of(error)}; the Ray cluster needs"
                 " the same version of this package on every machine"
             ) from error
+        except self.ray.exceptions.RayError:
+            return  # it is gone, and the call that it has says so, too
         worker = self.workers.get(number)
         if worker is not None and worker.started is None and number not in self.pulses.watched:
             self.pulses.has_work(number)
@@ -297,13 +322,19 @@ class _Driver:
             at = "" if block is None else f", the last one at block {block.number}"
             raise BulkError(
                 f"{self.num_deaths} workers died or hung in succession, and no block was finished"
-                f" meanwhile{at}: {reason_of(error)}"
+                f" meanwhile{at}: {cause_of(error)}"
             ) from error
         worker = self.workers.pop(number)
         self.pulses.forget(number)
         self.ray.kill(worker.actor)  # it may be there still, if only an answer of it was lost
         self.assignment.lost(number)
         self._begin_worker()
+
+
+def cause_of(error: Exception) -> str:
+    """What went wrong; of an error in a worker that alone, without how it came to the driver."""
+    cause = getattr(error, "cause", None)
+    return reason_of(error) if cause is None else f"{type(cause).__name__}: {reason_of(cause)}"
 
 
 def _module_error(error: Exception) -> str:

@@ -1,9 +1,12 @@
 """Places: the same by path and by URL, and one error that names the place."""
 
+import errno
 import os
 from collections.abc import Iterator
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
+from types import SimpleNamespace
+from typing import BinaryIO, cast
 
 import fsspec
 import pytest
@@ -102,6 +105,26 @@ def test_a_folder_is_locked_against_other_commands(tmp_path: Path) -> None:
         pass
     with second.locked():
         pass
+
+
+def test_an_error_while_a_file_is_read_names_it(
+    folder: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = folder.joined("a.txt")
+    _write(place, b"line\n" * 100_000)
+
+    def fail(*_: object) -> bytes:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with cast(BufferedReader, place.opened()) as stream:
+        assert stream.readline(3) == b"lin"
+        assert stream.seek(-5, os.SEEK_END) == 499_995
+        assert stream.read() == b"line\n"
+        stream.seek(0)
+        opened = vars(stream.raw)["_stream"]
+        monkeypatch.setattr(stream.raw, "_stream", SimpleNamespace(read=fail, close=opened.close))
+        with pytest.raises(DataError, match=r"a\.txt: Input/output error"):
+            stream.read()
 
 
 def test_a_url_that_nothing_opens_is_one_error() -> None:

@@ -162,8 +162,19 @@ def test_more_than_the_cluster_has_is_one_error(
     with begun_command(*arguments, environment=QUIET) as process:
         assert process.stderr is not None
         asked = f"{more[1]} workers of {more[-1] if len(more) > 2 else 1} CPU each are asked for"
-        assert process.stderr.read() == f"dragoman: {asked}; the Ray cluster has 2 CPU\n"
+        has = "the Ray cluster has 2 CPU on 1 machine, places for"
+        assert process.stderr.read() == f"dragoman: {asked}; {has} {2 if len(more) == 2 else 0}\n"
         assert process.wait(60) == 1
+
+
+def test_a_job_that_is_told_to_end_says_so_by_its_status(
+    cluster: RunningCluster, source: Path, checkpoint: Path, tmp_path: Path
+) -> None:
+    arguments = [*_arguments(source, tmp_path / "out", checkpoint), *_on(cluster)]
+    with begun_command(*arguments, environment=QUIET) as process:
+        told_blocks(process, 1)
+        process.terminate()
+        assert process.wait(60) == 143
 
 
 class _Deadly:
