@@ -128,18 +128,67 @@ def _parts(numbers: Iterable[_Number], *, are_divided: bool) -> Counter[str]:
     return Counter(part for one in numbers for part in (are_divided and one.divided) or one.parts)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Placed:
+    """A number in a text.
+
+    Attributes:
+        start: Where it begins, in characters.
+        end: Where it ends, with its magnitude.
+        exponent: Of its magnitude; 0 without one.
+        number: It.
+    """
+
+    start: int
+    end: int
+    exponent: int
+    number: _Number
+
+
 def _numbers(text: str) -> Iterator[_Number]:
+    """The numbers of a text; those that follow one another as one (1亿2000万) are one."""
+    last: _Placed | None = None
+    for one in _placed(text):
+        whole = None if last is None else _joined(last, one)
+        if last is not None and whole is None:
+            yield last.number
+        last = whole or one
+    if last is not None:
+        yield last.number
+
+
+def _joined(upper: _Placed, lower: _Placed) -> _Placed | None:
+    """Two numbers as one, if the second fills the zeros of the first one's magnitude."""
+    value, rest = upper.number.value, lower.number.value
+    if lower.start != upper.end or len(rest) > upper.exponent or not rest.isdigit():
+        return None
+    if value[-len(rest) :].strip("0"):
+        return None
+    value = value[: -len(rest)] + rest
+    number = _Number(value=value, parts=(value,))
+    return _Placed(start=upper.start, end=lower.end, exponent=lower.exponent, number=number)
+
+
+def _placed(text: str) -> Iterator[_Placed]:
     text = _SPACED.sub(lambda spaced: re.sub("[ ，]", _SPACES[0], spaced[0]), text)
     text = _BARE_DECIMAL.sub("0.", text)
     for found in find_numbers(text):
         digits = _western(text[found.start : found.end])
+        magnitude = None
         if not digits[0].isdigit() or any(map(str.isalpha, digits)):
-            yield from (_whole(group) for group in _DIGITS.findall(digits))  # of a code
-            continue
-        magnitude = None if ":" in digits else magnitude_at(text, found.end)
-        for piece in re.split("[/-]", digits):
-            number = _clock(piece) if ":" in piece else _amount(piece)
-            yield number if magnitude is None else _scaled(number, magnitude)
+            numbers = [_whole(group) for group in _DIGITS.findall(digits)]  # of a code
+        else:
+            pieces = re.split("[/-]", digits)
+            numbers = [_clock(piece) if ":" in piece else _amount(piece) for piece in pieces]
+            magnitude = None if ":" in digits else magnitude_at(text, found.end)
+        exponent = 0 if magnitude is None or len(numbers) > 1 else magnitude.exponent
+        for number in numbers:
+            yield _Placed(
+                start=found.start,
+                end=found.end if magnitude is None else magnitude.end,
+                exponent=exponent,
+                number=number if magnitude is None else _scaled(number, magnitude),
+            )
 
 
 def _scaled(number: _Number, magnitude: Magnitude) -> _Number:

@@ -142,6 +142,9 @@ def test_amounts_are_equal_if_and_only_if_their_digits_are_in_any_two_notations(
         ("1.22万亿元", "1.22 trillion yuan"),
         ("300多万人", "more than 3 million people"),
         ("10-20万人", "100,000 to 200,000 people"),
+        ("1亿2000万人", "120 million people"),
+        ("3万5000元", "35,000 yuan"),
+        ("1亿2345万6789", "123,456,789"),
         ("10 to 20 million", "10-20 Millionen"),
         # Words of other languages are not known.
         ("3 million", "3 millones"),
@@ -163,6 +166,9 @@ def test_a_number_is_compared_with_its_magnitude(one: str, other: str) -> None:
     ("one", "other"),
     [
         ("他有12万元。", "He has 12 million yen."),
+        ("1亿2000万人", "1 million 2,000 people"),
+        ("3万 5000", "35,000"),
+        ("3万50000", "80,000"),
         ("城市有300万人口。", "300 million people"),
         ("有3亿人。", "3 hills"),
         ("3 billion users", "3 个万能用户"),
