@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from model.checkpoint.description.config_file import read_manifest
 from model.checkpoint.manifest import CONFIG_FILE, Manifest
 from model.errors import CheckpointError, ConfigError, DragomanError, InputError
-from model.system.paths import exists, is_folder
+from model.system.paths import exists
 from model.text.languages.tags import lenient_tag, lookup_tags, primary_language
 from service.api.languages import LIBRETRANSLATE_ALIASES
 from service.checkpoint_folder import named_checkpoints
@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Print what is here, then what can be had.
 
     Raises:
-        ConfigError: The flags are impossible.
+        ConfigError: The flags are impossible, or the folder that is named has no checkpoint.
     """
     source, target = (
         _tag("--from", arguments.source_language),
@@ -56,9 +56,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.remote and (source is None or target is None):
         raise ConfigError("--remote needs --from and --to: the registries have thousands of models")
     named = arguments.checkpoint
-    if named is not None and not is_folder(named, _no_folder):
-        raise ConfigError(f"--checkpoint {named}: there is no such folder")
-    _print_local(named or named_checkpoints(os.environ), source, target)
+    folder = named_checkpoints(os.environ) if named is None else named
+    _print_local(folder, source, target, may_be_none=named is None)
     if source is not None and target is not None:
         print()
         if arguments.remote:
@@ -69,14 +68,14 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _no_folder(path: Path, problem: str) -> ConfigError:
-    return ConfigError(f"--checkpoint {path}: {problem}")
-
-
-def _print_local(folder: Path, source: str | None, target: str | None) -> None:
+def _print_local(
+    folder: Path, source: str | None, target: str | None, *, may_be_none: bool
+) -> None:
     try:
         found = find_checkpoints(folder)
     except ConfigError as error:
+        if not may_be_none:
+            raise
         print(f"here: nothing ({error})")
         return
     with leaving_at_once():

@@ -37,11 +37,14 @@ def test_what_is_here_is_listed(capsys: Output) -> None:
     assert row.split()[-1] in {"int8", "float32", "bfloat16"}
 
 
-def test_a_folder_that_is_named_must_be_there(tmp_path: Path, capsys: Output) -> None:
-    assert main(["models", "--checkpoint", str(tmp_path / "none")]) == 1
-    shown = capsys.readouterr()
-    assert shown.err == f"dragoman: --checkpoint {tmp_path}/none: there is no such folder\n"
-    assert shown.out == ""
+def test_a_folder_that_is_named_must_have_checkpoints(tmp_path: Path, capsys: Output) -> None:
+    (tmp_path / "empty").mkdir()
+    for name, problem in (("none", "there is no checkpoint directory"), ("empty", "has neither")):
+        assert main(["models", "--checkpoint", str(tmp_path / name)]) == 1
+        shown = capsys.readouterr()
+        assert problem in shown.err
+        assert str(tmp_path / name) in shown.err
+        assert shown.out == ""
 
 
 def test_only_a_direction_is_listed(capsys: Output) -> None:
