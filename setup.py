@@ -55,8 +55,8 @@ INSTRUCTION_SETS = {
         "avx512_amx": [*AVX512, "-mavx512vnni", "-mamx-tile", "-mamx-int8"],
     },
     "aarch64": {
-        "neon": [],
         # Loads that are moved ahead of products would want registers that sums are in.
+        "neon": ["-fno-schedule-insns"],
         "neon_dotprod": ["-march=armv8.2-a+dotprod", "-fno-schedule-insns"],
         "neon_i8mm": ["-march=armv8.2-a+dotprod+i8mm", "-fno-schedule-insns"],
     },

@@ -2,10 +2,10 @@
 //
 // Product instructions multiply unsigned by signed bytes, four at a time. Where weights are the
 // unsigned ones, as they are packed, Σ (w + 128) q = Σ w q + 128 Σ q, and the last term belongs to
-// the row alone (`QuantisedRows::excess`). Where there is no such instruction, neighbours are added
-// before they are multiplied (`kPairs`, see simd/avx2.h), and another term belongs to the output
-// alone (`Matrix::pair_products`). Sums are exact integers on every instruction set, so the
-// order of rows, panels and threads cannot change a result.
+// the row alone (`QuantisedRows::excess`). Where two products are summed in 16 bits first, which
+// may be too few, what could be too much is set apart beforehand and added afterwards (`add_rest`).
+// Sums are exact integers on every instruction set, so the order of rows, panels and threads cannot
+// change a result.
 //
 // A block of rows meets a panel of 64 outputs in tiles that fit into the registers: with 32 of them
 // six rows by 64 outputs are 24 accumulators, four registers of weights and one of activations.
@@ -46,12 +46,10 @@ inline auto array_of(const Make& make) {
 
 // The integer sums of a row with 64 outputs to these: scaled, with their biases.
 inline void to_outputs(const QuantisedRows& rows, int row, const std::int32_t* sum,
-                       const std::int32_t* pair_products, const float* scales,
-                       const float* biases, Floats* value) {
+                       const float* scales, const float* biases, Floats* value) {
   const Floats scale = all(rows.scale[row]);
   for (int v = 0; v < kVectors; ++v) {
-    const Ints exact = 
-        without(load_ints(sum + v * kLanes), rows.excess[row], pair_products + v * kLanes);
+    const Ints exact = without(load_ints(sum + v * kLanes), rows.excess[row]);
     const Floats factor = mul(scale, load(scales + v * kLanes));
     value[v] = mul_add(to_floats(exact), factor, load(biases + v * kLanes));
   }
@@ -104,6 +102,22 @@ inline void dot(const Quantum* rows, std::ptrdiff_t stride, const std::uint8_t* 
   (store_sums(to + I / V * kPanel + I % V * kSumLanes, sum[I]), ...);
 }
 
+// Adds the products of what was set apart of a row, with 64 outputs, to the row's sums.
+template <int... V>
+inline void add_rest(const QuantisedRows& rows, int row, const std::uint8_t* panel, std::int32_t* sums,
+                     std::integer_sequence<int, V...>) {
+  if (rows.quads_of_rest(row).empty()) return;
+  Sums sum[kPanelSums] = {((void)V, zero_sums())...};
+  for (const int quad : rows.quads_of_rest(row)) {
+    const Activations activations = four_activations(rows.rest(row) + quad * 4);
+    const std::uint8_t* weights = panel + std::size_t(quad) * 4 * kPanel;
+    (dot_four(sum[V], load_weights(weights + V * kSumBytes), activations), ...);
+  }
+  alignas(64) std::int32_t found[kPanel];
+  (store_sums(found + V * kSumLanes, sum[V]), ...);
+  for (int i = 0; i < kPanel; ++i) sums[i] += found[i];
+}
+
 // The products of R rows from `begin` on with one panel, still as integers.
 template <int R>
 struct Block {
@@ -122,9 +136,7 @@ struct Block {
 
   // The 64 outputs of row `begin + r`.
   void outputs(int r, Floats* value) const {
-    const std::int32_t* pair_products = kPairs ? matrix.pair_products(panel) : sum[r];
-    to_outputs(rows, begin + r, sum[r], pair_products, matrix.scale(panel), matrix.bias(panel),
-               value);
+    to_outputs(rows, begin + r, sum[r], matrix.scale(panel), matrix.bias(panel), value);
   }
 };
 
@@ -149,6 +161,12 @@ inline void multiply_block(const Matrix& matrix, int panel, const QuantisedRows&
   };
   tile(0, std::bool_constant<(kTile < kPanelSums)>());
   for (int first = kTile; first < kPanelSums; first += kTile) tile(first, std::false_type());
+  if constexpr (kSaturates) {
+    for (int r = 0; r < R; ++r) {
+      add_rest(rows, begin + r, matrix.panel(panel), sum[r],
+               std::make_integer_sequence<int, kPanelSums>());
+    }
+  }
   sink(block);
 }
 

@@ -26,8 +26,7 @@ struct ListedBlock {
   // The 64 outputs of row `begin + r`, as those of a `Block`.
   void outputs(int r, Floats* value) const {
     const int place = panel * kPanel;
-    to_outputs(rows, begin + r, sum[r], list.pair_products.data() + place, list.scale.data() + place,
-               list.bias.data() + place, value);
+    to_outputs(rows, begin + r, sum[r], list.scale.data() + place, list.bias.data() + place, value);
   }
 };
 
@@ -46,6 +45,27 @@ inline void dot_listed(const Quantum* rows, std::ptrdiff_t stride,
   sums_of(sum, to);
 }
 
+// Adds the products of what was set apart of a row, with 64 outputs, to the row's sums.
+template <int... I>
+inline void add_listed_rest(const QuantisedRows& rows, int row, const std::uint8_t* const* weights,
+                            std::int32_t* sums, std::integer_sequence<int, I...>) {
+  if (rows.quads_of_rest(row).empty()) return;
+  for (int first = 0; first < kPanel; first += kRowSums) {
+    Sums sum[kRowSums] = {((void)I, zero_sums())...};
+    int done = 0;  // bytes of the row
+    for (const int quad : rows.quads_of_rest(row)) {
+      if (quad * 4 < done) continue;
+      const int at = quad * 4 / kSumBytes * kSumBytes;
+      const Activations activations = load_activations(rows.rest(row) + at);
+      (dot_four(sum[I], load_weights(weights[first + I] + at), activations), ...);
+      done = at + kSumBytes;
+    }
+    alignas(64) std::int32_t found[kRowSums];
+    sums_of(sum, found);
+    ((sums[first + I] += found[I]), ...);
+  }
+}
+
 template <int R, class Sink>
 inline void multiply_listed(const List& list, int panel, int row_bytes, const QuantisedRows& rows,
                             int begin, Sink& sink) {
@@ -56,6 +76,12 @@ inline void multiply_listed(const List& list, int panel, int row_bytes, const Qu
     dot_listed<R>(rows.row(begin), rows.stride, list.rows.data() + panel * kPanel + first,
                   row_bytes, sums[0], std::make_integer_sequence<int, kRowSums>());
     for (int r = 0; r < R; ++r) std::copy_n(sums[r], kOutputs, block.sum[r] + first);
+  }
+  if constexpr (kSaturates) {
+    for (int r = 0; r < R; ++r) {
+      add_listed_rest(rows, begin + r, list.rows.data() + panel * kPanel, block.sum[r],
+                      std::make_integer_sequence<int, kRowSums>());
+    }
   }
   sink(block);
 }

@@ -61,25 +61,6 @@ void Matrix::pack(const std::int8_t* quanta, const float* scale, const float* bi
   }
 }
 
-const std::int32_t* Matrix::pair_products(int panel) const {
-  std::call_once(has_pair_products_, [this] { sum_pair_products(); });
-  return pair_products_.data() + std::size_t(panel) * kPanel;
-}
-
-void Matrix::sum_pair_products() const {
-  pair_products_.reserve(std::size_t(num_panels_) * kPanel);
-  for (int index = 0; index < num_panels_; ++index) {
-    std::int32_t sums[kPanel] = {};
-    const std::uint8_t* four = panel(index);
-    for (int quad = 0; quad < num_quads_; ++quad, four += 4 * kPanel) {
-      for (int i = 0; i < kPanel; ++i) {
-        sums[i] += four[4 * i] * four[4 * i + 1] + four[4 * i + 2] * four[4 * i + 3];
-      }
-    }
-    std::copy_n(sums, kPanel, pair_products_.data() + std::size_t(index) * kPanel);
-  }
-}
-
 void Matrix::look_up(int output, float factor, float* to) const {
   const std::uint8_t* column = panel(output / kPanel) + std::size_t(output % kPanel) * 4;
   const float scale = scale_[output];

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <utility>
 
 #include "memory.h"
@@ -46,9 +45,6 @@ class Matrix {
   }
   const float* scale(int panel) const { return scale_ + panel * kPanel; }
   const float* bias(int panel) const { return bias_ + panel * kPanel; }
-  // Σ u1 u2 over neighbouring inputs of each output of a panel, u = w + 128 as they are packed. Made when
-  // they are first asked for, by any thread.
-  const std::int32_t* pair_products(int panel) const;
 
   // The weights of one output as floats, times `factor`: how a tied table is looked up.
   void look_up(int output, float factor, float* to) const;
@@ -62,7 +58,6 @@ class Matrix {
   Matrix(int num_outputs, int num_inputs);
   std::size_t num_bytes() const;
   void lie_at(std::shared_ptr<WeightMemory> memory, const std::byte* place);
-  void sum_pair_products() const;
   void pack(const std::int8_t* quanta, const float* scale, const float* bias, float padding,
             std::byte* place) const;
 
@@ -71,8 +66,6 @@ class Matrix {
   const std::uint8_t* bytes_ = nullptr;
   const float* scale_ = nullptr;
   const float* bias_ = nullptr;
-  mutable std::once_flag has_pair_products_;
-  mutable Buffer<std::int32_t> pair_products_;
 };
 
 }  // namespace dragoman

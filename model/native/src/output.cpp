@@ -155,11 +155,10 @@ float OutputLayer::logit(const QuantisedRows& rows, int row, std::int64_t token)
   const Matrix& matrix = *network_.output;
   const int panel = static_cast<int>(token / kPanel), column = static_cast<int>(token % kPanel);
   const std::uint8_t* weights = matrix.panel(panel) + std::size_t(column) * 4;
-  const Quantum* activations = rows.row(row);
   std::int32_t sum = 0;
   for (int quad = 0; quad < matrix.num_quads(); ++quad) {
     for (int i = 0; i < 4; ++i) {
-      sum += (weights[i] - 128) * quantum(activations, quad * 4 + i);
+      sum += (weights[i] - 128) * rows.quantum(row, quad * 4 + i);
     }
     weights += 4 * kPanel;
   }

@@ -1,5 +1,6 @@
 #include "rows.h"
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <type_traits>
@@ -28,18 +29,33 @@ void QuantisedRows::quantise(int index, const float* from, int width) {
   std::memcpy(&largest, &bits, sizeof largest);
   const Floats inverse = all(largest > 0.0f ? 127.0f / largest : 0.0f);
   Quantum* to = values.data() + std::size_t(index) * stride;
-  Ints all_excess = zero_ints();
+  Ints sum = zero_ints();
   const auto quantise_vector = [&](int i, auto num) {
     const Floats x = mul(load_first(from + i, num), inverse);
     // What is no integer, where a row is not finite or next to zero, becomes the smallest one.
     const Ints quanta = larger_int(to_ints(x), all_ints(-127));
-    all_excess = add_ints(all_excess, excess_of(quanta));
+    sum = add_ints(sum, quanta);
     store_quanta(to + i, quanta);
   };
   for_vectors(width, quantise_vector);
   for (int i = round_up(width, kLanes); i < stride; i += kLanes) quantise_vector(i, 0);
   scale[index] = largest / 127.0f;
-  excess[index] = sum_of(all_excess);
+  excess[index] = 128 * sum_of(sum);
+  if constexpr (kSaturates) set_rest_apart(index);
+}
+
+void QuantisedRows::set_rest_apart(int index) {
+  constexpr int kStep = 4 * kSumLanes;
+  Quantum* row = values.data() + std::size_t(index) * stride;
+  Quantum* rest = rests.data() + std::size_t(index) * stride;
+  std::int32_t* const quads = rest_quads.data() + std::size_t(index) * (stride / 4);
+  std::int32_t* next = quads;
+  for (int at = 0; at < stride; at += kStep) {
+    for (unsigned some = set_apart(row + at, rest + at); some != 0; some &= some - 1) {
+      *next++ = at / 4 + std::countr_zero(some);
+    }
+  }
+  num_rests[index] = static_cast<std::int32_t>(next - quads);
 }
 
 void normalise(const Norm& norm, const float* from, float* to) {

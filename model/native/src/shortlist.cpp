@@ -91,13 +91,11 @@ void Shortlist::find_weights(List& list) const {
   list.rows.assign(num_places, rows_.data());
   list.scale.reserve(num_places);
   list.bias.reserve(num_places);
-  list.pair_products.reserve(num_places);
   for (int place = 0; place < num_places; ++place) {
     const bool is_real = place < num_tokens;
     const std::int32_t token = is_real ? list.tokens[place] : 0;
     if (is_real) list.rows[place] += std::size_t(token) * row_bytes_;
     list.scale[place] = is_real ? output.scale(0)[token] : 0.0f;
-    list.pair_products[place] = output.pair_products(0)[token];
     list.bias[place] = is_real ? output.bias(0)[token] : kImpossible;
   }
 }

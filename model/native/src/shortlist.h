@@ -19,7 +19,6 @@ struct List {
   std::vector<std::uint8_t> is_suppressed;  // by place
   std::vector<const std::uint8_t*> rows;    // by place, padding included: the weights + 128
   Buffer<float> scale, bias;                // likewise
-  Buffer<std::int32_t> pair_products;       // likewise (`Matrix::pair_products`)
 
   int num_tokens() const { return static_cast<int>(tokens.size()); }
   int num_panels() const { return (num_tokens() + kPanel - 1) / kPanel; }

@@ -1,5 +1,6 @@
 """Products of every size around the blocks they are cut into, against the same sums of integers."""
 
+import numpy as np
 import pytest
 
 from model.native import kernels
@@ -34,3 +35,34 @@ def test_no_column_is_lost_around_a_vector_a_panel_or_sixteen_panels(num_outputs
 def test_no_input_is_lost_whatever_the_depth(width: int) -> None:
     rows, matrix = factors(width, 40, seed=width)
     assert_products_are_exact(rows, matrix, [1, 5, 6, 7])
+
+
+LARGE = [
+    (127, 127),
+    (-127, -127),
+    (127, -127),
+    (127, 2),
+    (2, 127),
+    (64, 65),
+    (-64, -65),
+    (64, 64),
+    (0, 0),
+]
+
+
+@pytest.mark.parametrize("level", kernels.usable())
+@pytest.mark.parametrize("width", [2, 7, 64, 130])
+def test_sums_of_two_products_that_16_bits_do_not_hold(
+    level: str, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Instructions that add two products in 16 bits saturate where neighbours are large."""
+    monkeypatch.setenv(kernels.VARIABLE, level)
+    rng = np.random.default_rng(width)
+    rows = np.zeros((37, width), np.int8)
+    for token, row in enumerate(rows):
+        pairs = [LARGE[token]] if token < len(LARGE) else rng.choice(LARGE, width)
+        row[:] = np.resize(pairs, width)
+        row[-1] = -127
+    matrix = rng.choice(np.array([-127, -126, 126, 127], np.int8), (70, width))
+    matrix[:4] = [[127], [-127], [126], [-126]]
+    assert_products_are_exact(rows, matrix, [1, 2, 3, 6, 13, 36])

@@ -5,9 +5,7 @@
 #include <immintrin.h>
 
 #include "../sizes.h"
-#if defined(__AVXVNNI__) || defined(DRAGOMAN_EVEX_VNNI)
 #include "bytes.h"
-#endif
 #include "eight.h"
 
 namespace dragoman {
@@ -148,9 +146,6 @@ inline Ints load_ints(const std::int32_t* from) {
 inline Ints add_ints(Ints a, Ints b) {
   return {_mm256_add_epi32(a.low, b.low), _mm256_add_epi32(a.high, b.high)};
 }
-inline Ints times_128(Ints x) {
-  return {_mm256_slli_epi32(x.low, 7), _mm256_slli_epi32(x.high, 7)};
-}
 inline Ints larger_int(Ints a, Ints b) {
   return {_mm256_max_epi32(a.low, b.low), _mm256_max_epi32(a.high, b.high)};
 }
@@ -200,41 +195,36 @@ inline __m256i repeat_four_bytes(const void* from) {
   __builtin_memcpy(&bytes, from, sizeof bytes);
   return _mm256_set1_epi32(bytes);
 }
-// Sixteen integers of 16 bits, in their order.
-inline __m256i to_shorts(Ints x) {
-  return _mm256_permute4x64_epi64(_mm256_packs_epi32(x.low, x.high), 0xD8);
-}
 
-#if defined(__AVXVNNI__) || defined(DRAGOMAN_EVEX_VNNI)
-
-constexpr const char* kInstructionSet = "avx2-vnni";
-
-using Weights = __m256i;      // w + 128
-using Activations = __m256i;  // q
 constexpr int kBlockRows = 6;
-constexpr int kWeightRegisters = 1, kOtherRegisters = 0;
+constexpr int kWeightRegisters = 1;
 // Vectors of outputs worked on together, by rows that are.
 constexpr int tile_vectors(int num_rows) { return num_rows == 1 ? 8 : num_rows == 2 ? 4 : 2; }
 
+using Weights = __m256i;      // w + 128
+using Activations = __m256i;  // q
+
+// Sixteen integers of -128 … 127 to bytes.
 inline void store_quanta(Quantum* to, Ints x) {
-  const __m256i shorts = to_shorts(x);
+  const __m256i shorts = _mm256_permute4x64_epi64(_mm256_packs_epi32(x.low, x.high), 0xD8);
   const __m128i bytes =
       _mm_packs_epi16(_mm256_castsi256_si128(shorts), _mm256_extracti128_si256(shorts, 1));
   _mm_store_si128(reinterpret_cast<__m128i*>(to), bytes);
 }
-inline Ints excess_of(Ints quanta) { return times_128(quanta); }
 
 inline Weights load_weights(const std::uint8_t* from) { return load_bytes(from); }
-inline Activations load_activations(const Quantum* from) {
-  return load_bytes(from);
-}
-inline Activations four_activations(const Quantum* from) {
-  return repeat_four_bytes(from);
-}
+inline Activations load_activations(const Quantum* from) { return load_bytes(from); }
+inline Activations four_activations(const Quantum* from) { return repeat_four_bytes(from); }
 
 // Σ (w + 128) q of four each. Written out, because compilers copy the accumulator before the
-// intrinsic. The longer encoding is that of AVX-512: processors that have only this one can test
-// these kernels.
+// intrinsics, or keep in a register what sums need all registers for.
+#if defined(__AVXVNNI__) || defined(DRAGOMAN_EVEX_VNNI)
+
+constexpr const char* kInstructionSet = "avx2-vnni";
+constexpr bool kSaturates = false;
+constexpr int kOtherRegisters = 0;
+
+// The longer encoding is that of AVX-512: processors that have only this one can test these kernels.
 inline void dot_four(Sums& sum, Weights weights, Activations activations) {
 #if defined(DRAGOMAN_EVEX_VNNI)
   asm("%{evex%} vpdpbusd %2, %1, %0" : "+x"(sum) : "x"(weights), "x"(activations));
@@ -242,89 +232,42 @@ inline void dot_four(Sums& sum, Weights weights, Activations activations) {
   asm("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sum) : "x"(weights), "x"(activations));
 #endif
 }
-// What `dot_four` has summed, without Σ 128 q.
-inline Ints without(Ints sum, std::int32_t excess, const std::int32_t*) {
-  const __m256i every = _mm256_set1_epi32(excess);
-  return {_mm256_sub_epi32(sum.low, every), _mm256_sub_epi32(sum.high, every)};
-}
+inline unsigned set_apart(Quantum*, Quantum*) { return 0; }
 
 #else
 
 constexpr const char* kInstructionSet = "avx2";
+constexpr bool kSaturates = true;
+constexpr int kOtherRegisters = 1;
 
-// Winograd's inner product ("A new algorithm for inner product", IEEE Transactions on Computers,
-// 1968) has half the products: (q1 + w2) (q2 + w1) is q1 w1 + q2 w2, which are wanted, and q1 q2
-// and w1 w2, which belong to the row and to the output alone. All are exact: nothing saturates, as
-// sums of two products of bytes in 16 bits would.
-struct Activations {
-  __m256i even, odd;  // q1 and q3 of four, and q2 and q4, of 16 bits
-};
-struct Weights {
-  __m256i even, odd;  // likewise, w + 128
-};
-// Of every four activations of a row the even ones come first.
-using Quantum = std::int16_t;
-constexpr bool kPairs = true;
-constexpr int kBlockRows = 4;
-constexpr int kWeightRegisters = 2, kOtherRegisters = 3;
-// Vectors of outputs worked on together, by rows that are.
-constexpr int tile_vectors(int num_rows) { return num_rows == 1 ? 4 : 2; }
-
-inline void store_quanta(Quantum* to, Ints x) {
-  const __m256i order = _mm256_setr_epi8(0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15,  //
-                                         0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15);
-  _mm256_store_si256(reinterpret_cast<__m256i*>(to), _mm256_shuffle_epi8(to_shorts(x), order));
+alignas(32) inline constexpr std::int16_t kOnes[16] = {1, 1, 1, 1, 1, 1, 1, 1,
+                                                       1, 1, 1, 1, 1, 1, 1, 1};
+inline void dot_four(Sums& sum, Weights weights, Activations activations) {
+  __m256i pairs;
+  asm("vpmaddubsw %3, %2, %1\n\tvpmaddwd %4, %1, %1\n\tvpaddd %1, %0, %0"
+      : "+x"(sum), "=&x"(pairs)
+      : "x"(weights), "x"(activations), "m"(kOnes));
 }
-inline int quantum(const Quantum* row, int index) {
-  return row[index / 4 * 4 + index % 2 * 2 + index % 4 / 2];
-}
-// 128 q, and q1 q2 of neighbours with the first of them.
-inline Ints excess_of(Ints quanta) {
-  const auto products = [](__m256i eight) {
-    const __m256i neighbours = _mm256_srli_epi64(eight, 32);
-    return _mm256_mullo_epi32(eight, neighbours);
-  };
-  return add_ints(times_128(quanta), {products(quanta.low), products(quanta.high)});
-}
-
-alignas(32) inline constexpr std::uint16_t kLowBytes[16] = {255, 255, 255, 255, 255, 255, 255, 255,
-                                                            255, 255, 255, 255, 255, 255, 255, 255};
-// The mask stays in memory, as sums and what is added to them need all registers. Written out, because some
-// compilers keep it in one, and a sum on the stack instead.
-inline Weights load_weights(const std::uint8_t* from) {
-  const __m256i bytes = load_bytes(from);
-  __m256i even;
-  asm("vpand %2, %1, %0" : "=x"(even) : "x"(bytes), "m"(kLowBytes));
-  return {even, _mm256_srli_epi16(bytes, 8)};
-}
-inline Activations load_activations(const Quantum* from) {
-  const __m256 low = _mm256_castsi256_ps(load_bytes(from));
-  const __m256 high = _mm256_castsi256_ps(load_bytes(from + 16));
-  const auto in_order = [](__m256 x) {
-    return _mm256_permute4x64_epi64(_mm256_castps_si256(x), 0xD8);
-  };
-  return {in_order(_mm256_shuffle_ps(low, high, 0x88)), in_order(_mm256_shuffle_ps(low, high, 0xDD))};
-}
-inline Activations four_activations(const Quantum* from) {
-  return {repeat_four_bytes(from), repeat_four_bytes(from + 2)};
-}
-// Σ (q1 + w2) (q2 + w1) of four each. Written out, because compilers spread the four out until sums
-// are no longer in registers.
-inline void dot_four(Sums& sum, const Weights& weights, const Activations& activations) {
-  __m256i first, second;
-  asm("vpaddw %4, %3, %1\n\tvpaddw %6, %5, %2\n\tvpmaddwd %2, %1, %1\n\tvpaddd %1, %0, %0"
-      : "+x"(sum), "=&x"(first), "=&x"(second)
-      : "x"(activations.even), "x"(weights.odd), "x"(activations.odd), "x"(weights.even));
-}
-// What `dot_four` has summed, without what belongs to the row and to each output alone.
-inline Ints without(Ints sum, std::int32_t excess, const std::int32_t* pair_products) {
-  const Ints own = load_ints(pair_products);
-  const __m256i every = _mm256_set1_epi32(excess);
-  return {_mm256_sub_epi32(_mm256_sub_epi32(sum.low, own.low), every),
-          _mm256_sub_epi32(_mm256_sub_epi32(sum.high, own.high), every)};
+// 255 times two activations of one sign is less than 2^15 where they are 128 together.
+inline unsigned set_apart(Quantum* row, Quantum* rest) {
+  const __m256i all = load_bytes(row), limit = _mm256_set1_epi8(64);
+  const __m256i pairs = _mm256_maddubs_epi16(_mm256_set1_epi8(1), all);
+  const __m256i is_much = _mm256_cmpgt_epi16(_mm256_abs_epi16(pairs), _mm256_set1_epi16(128));
+  const __m256i part = _mm256_max_epi8(_mm256_min_epi8(all, limit), _mm256_sub_epi8(zero_sums(), limit));
+  const __m256i apart = _mm256_and_si256(part, is_much);
+  _mm256_store_si256(reinterpret_cast<__m256i*>(rest), apart);
+  _mm256_store_si256(reinterpret_cast<__m256i*>(row), _mm256_sub_epi8(all, apart));
+  const __m256i is_whole = _mm256_cmpeq_epi32(apart, zero_sums());
+  return ~static_cast<unsigned>(_mm256_movemask_ps(_mm256_castsi256_ps(is_whole))) & 0xFF;
 }
 
 #endif
+
+// What `dot_four` has summed, without Σ 128 q.
+inline Ints without(Ints sum, std::int32_t excess) {
+  const __m256i every = _mm256_set1_epi32(excess);
+  return {_mm256_sub_epi32(sum.low, every), _mm256_sub_epi32(sum.high, every)};
+}
 
 // Eight registers to the sum of each, in their order.
 inline void sums_of(const Sums* from, std::int32_t* to) {

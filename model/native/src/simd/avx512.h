@@ -75,7 +75,6 @@ inline Ints zero_ints() { return _mm512_setzero_si512(); }
 inline Ints all_ints(std::int32_t x) { return _mm512_set1_epi32(x); }
 inline Ints load_ints(const std::int32_t* from) { return _mm512_load_si512(from); }
 inline Ints add_ints(Ints a, Ints b) { return _mm512_add_epi32(a, b); }
-inline Ints times_128(Ints x) { return _mm512_slli_epi32(x, 7); }
 inline Ints larger_int(Ints a, Ints b) { return _mm512_max_epi32(a, b); }
 // The nearest integers; the smallest one for what is none.
 inline Ints to_ints(Floats x) { return _mm512_cvtps_epi32(x); }
@@ -119,13 +118,22 @@ inline Sums zero_sums() { return _mm512_setzero_si512(); }
 inline void store_sums(std::int32_t* to, Sums sums) { _mm512_store_si512(to, sums); }
 
 inline __m512i load_bytes(const void* from) { return _mm512_load_si512(from); }
-inline Ints excess_of(Ints quanta) { return times_128(quanta); }
 inline __m512i repeat_four(const std::int8_t* from) {
   std::int32_t bytes;
   __builtin_memcpy(&bytes, from, sizeof bytes);
   return _mm512_set1_epi32(bytes);
 }
 
+using Weights = __m512i;      // w + 128
+using Activations = __m512i;  // q
+constexpr int kWeightRegisters = 1;
+
+inline Weights load_weights(const std::uint8_t* from) { return load_bytes(from); }
+inline Activations load_activations(const Quantum* from) { return load_bytes(from); }
+inline Activations four_activations(const Quantum* from) { return repeat_four(from); }
+
+// Σ (w + 128) q of four each. Written out, because compilers copy the accumulator before the
+// intrinsics.
 #if defined(__AVX512VNNI__)
 
 #if defined(__AMX_INT8__)
@@ -133,63 +141,44 @@ constexpr const char* kInstructionSet = "avx512-amx";
 #else
 constexpr const char* kInstructionSet = "avx512-vnni";
 #endif
+constexpr bool kSaturates = false;
+constexpr int kOtherRegisters = 1;
 
-using Weights = __m512i;      // w + 128
-using Activations = __m512i;  // q
-constexpr int kWeightRegisters = 1, kOtherRegisters = 1;
-
-inline Weights load_weights(const std::uint8_t* from) { return load_bytes(from); }
-inline Activations load_activations(const Quantum* from) { return load_bytes(from); }
-inline Activations four_activations(const Quantum* from) { return repeat_four(from); }
-
-// Σ (w + 128) q of four each. Written out, because compilers copy the accumulator before the
-// intrinsic.
 inline void dot_four(Sums& sum, Weights weights, Activations activations) {
   asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(weights), "v"(activations));
 }
-// What `dot_four` has summed, without Σ 128 q.
-inline Ints without(Ints sum, std::int32_t excess, const std::int32_t*) {
-  return _mm512_sub_epi32(sum, _mm512_set1_epi32(excess));
-}
+inline unsigned set_apart(Quantum*, Quantum*) { return 0; }
 
 #else
 
 constexpr const char* kInstructionSet = "avx512";
+constexpr bool kSaturates = true;
+constexpr int kOtherRegisters = 2;
 
-// Two products of bytes are summed in 16 bits, which saturate. |w| (0 … 128) times q with the sign
-// of w cannot: 2 · 128 · 127 < 2^15.
-struct Weights {
-  __m512i size;         // |w|
-  __mmask64 is_negative;
-};
-struct Activations {
-  __m512i value, opposite;  // q and -q
-};
-constexpr int kWeightRegisters = 1, kOtherRegisters = 3;
-
-inline Weights load_weights(const std::uint8_t* from) {
-  const __m512i value = _mm512_xor_si512(load_bytes(from), _mm512_set1_epi8(-128));
-  return {_mm512_abs_epi8(value), _mm512_movepi8_mask(value)};
+inline void dot_four(Sums& sum, Weights weights, Activations activations) {
+  __m512i pairs;
+  asm("vpmaddubsw %3, %2, %1\n\tvpmaddwd %4, %1, %1\n\tvpaddd %1, %0, %0"
+      : "+v"(sum), "=&v"(pairs)
+      : "v"(weights), "v"(activations), "v"(_mm512_set1_epi16(1)));
 }
-inline Activations with_opposite(__m512i value) {
-  return {value, _mm512_sub_epi8(_mm512_setzero_si512(), value)};
+// 255 times two activations of one sign is less than 2^15 where they are 128 together.
+inline unsigned set_apart(Quantum* row, Quantum* rest) {
+  const __m512i all = load_bytes(row), limit = _mm512_set1_epi8(64);
+  const __m512i pairs = _mm512_maddubs_epi16(_mm512_set1_epi8(1), all);
+  const __mmask32 is_much = _mm512_cmpgt_epi16_mask(_mm512_abs_epi16(pairs), _mm512_set1_epi16(128));
+  const __m512i part = _mm512_max_epi8(_mm512_min_epi8(all, limit), _mm512_sub_epi8(zero_sums(), limit));
+  const __m512i apart = _mm512_maskz_mov_epi16(is_much, part);
+  _mm512_store_si512(rest, apart);
+  _mm512_store_si512(row, _mm512_sub_epi8(all, apart));
+  return _mm512_test_epi32_mask(apart, apart);
 }
-inline Activations load_activations(const Quantum* from) {
-  return with_opposite(load_bytes(from));
-}
-inline Activations four_activations(const Quantum* from) {
-  return with_opposite(repeat_four(from));
-}
-// Σ w q of four each.
-inline void dot_four(Sums& sum, const Weights& weights, const Activations& activations) {
-  const __m512i turned =
-      _mm512_mask_blend_epi8(weights.is_negative, activations.value, activations.opposite);
-  const __m512i pairs = _mm512_maddubs_epi16(weights.size, turned);
-  sum = _mm512_add_epi32(sum, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)));
-}
-inline Ints without(Ints sum, std::int32_t, const std::int32_t*) { return sum; }
 
 #endif
+
+// What `dot_four` has summed, without Σ 128 q.
+inline Ints without(Ints sum, std::int32_t excess) {
+  return _mm512_sub_epi32(sum, _mm512_set1_epi32(excess));
+}
 
 // Sixteen registers to the sum of each, in their order.
 inline void sums_of(const Sums* from, std::int32_t* to) {

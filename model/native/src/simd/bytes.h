@@ -1,4 +1,4 @@
-// Rows of activations as the products of most instruction sets read them: bytes, in their order.
+// Rows of activations as products read them: bytes, in their order.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,10 @@
 namespace dragoman {
 
 using Quantum = std::int8_t;
-constexpr bool kPairs = false;
 
-inline int quantum(const Quantum* row, int index) { return row[index]; }
+// Where products of two bytes are summed in 16 bits (`kSaturates`): sets apart what of `kSumBytes`
+// activations could be too much, moving it from `row` to `rest`. Bit by bit, which fours have a rest;
+// elsewhere none has.
+inline unsigned set_apart(Quantum* row, Quantum* rest);
 
 }  // namespace dragoman

@@ -165,9 +165,6 @@ inline Ints load_ints(const std::int32_t* from) {
 inline Ints add_ints(const Ints& a, const Ints& b) {
   return each_int([](int32x4_t p, int32x4_t q) { return vaddq_s32(p, q); }, a, b);
 }
-inline Ints times_128(const Ints& x) {
-  return each_int([](int32x4_t p) { return vshlq_n_s32(p, 7); }, x);
-}
 inline Ints larger_int(const Ints& a, const Ints& b) {
   return each_int([](int32x4_t p, int32x4_t q) { return vmaxq_s32(p, q); }, a, b);
 }
@@ -220,18 +217,38 @@ inline double sum_of(const Doubles& x) {
 constexpr int kNumRegisters = 32;
 constexpr int kValueVectors = 1;  // vectors of attention's values worked on together
 constexpr int kBlockRows = 6;
-// Registers of outputs worked on together, by rows that are.
-constexpr int tile_vectors(int num_rows) { return num_rows <= 2 ? 8 : 4; }
+constexpr int kSumLanes = 4;  // outputs of a number of sums
+constexpr int kWeightRegisters = 1, kOtherRegisters = 3;
+constexpr bool kSaturates = false;
+inline unsigned set_apart(Quantum*, Quantum*) { return 0; }
+
+#if defined(__ARM_FEATURE_DOTPROD)
 
 using Sums = int32x4_t;
-using Activations = int8x16_t;  // q
-constexpr int kSumLanes = 4;    // outputs of a register of sums
-constexpr int kRowSums = 16;    // sums of rows with listed outputs worked on together
-constexpr int kWeightRegisters = 1, kOtherRegisters = 3;
+constexpr int kRowSums = 16;  // sums of rows with listed outputs worked on together
+// Sums of outputs worked on together, by rows that are.
+constexpr int tile_vectors(int num_rows) { return num_rows <= 2 ? 8 : 4; }
 inline Sums zero_sums() { return vdupq_n_s32(0); }
+inline int32x4_t together(Sums sums) { return sums; }
 inline void store_sums(std::int32_t* to, Sums sums) { vst1q_s32(to, sums); }
 
-inline Ints excess_of(const Ints& quanta) { return times_128(quanta); }
+#else
+
+// Two numbers an output, of the first two outputs and of the last two: what `vpadalq_s16` adds to.
+struct Sums {
+  int32x4_t low, high;
+};
+constexpr int kRowSums = 8;
+constexpr int tile_vectors(int num_rows) { return num_rows <= 2 ? 4 : 2; }
+inline Sums zero_sums() { return {vdupq_n_s32(0), vdupq_n_s32(0)}; }
+inline int32x4_t together(const Sums& sums) { return vaddq_s32(sums.low, sums.high); }
+inline void store_sums(std::int32_t* to, const Sums& sums) {
+  vst1q_s32(to, vpaddq_s32(sums.low, sums.high));
+}
+
+#endif
+
+using Activations = int8x16_t;  // q
 inline Activations load_activations(const Quantum* from) { return vld1q_s8(from); }
 inline Activations four_activations(const Quantum* from) {
   std::int32_t bytes;
@@ -251,7 +268,7 @@ inline void dot_four(Sums& sum, Weights weights, Activations activations) {
   sum = vusdotq_s32(sum, weights, activations);
 }
 // What has been summed, without Σ 128 q.
-inline Ints without(const Ints& sum, std::int32_t excess, const std::int32_t*) {
+inline Ints without(const Ints& sum, std::int32_t excess) {
   const int32x4_t every = vdupq_n_s32(excess);
   return each_int([&](int32x4_t p) { return vsubq_s32(p, every); }, sum);
 }
@@ -277,22 +294,22 @@ inline void dot_four(Sums& sum, Weights weights, Activations activations) {
 constexpr const char* kInstructionSet = "neon";
 
 inline void dot_four(Sums& sum, Weights weights, Activations activations) {
-  const int16x8_t low = vmull_s8(vget_low_s8(weights), vget_low_s8(activations));
-  const int16x8_t high = vmull_high_s8(weights, activations);
-  sum = vaddq_s32(sum, vpaddq_s32(vpaddlq_s16(low), vpaddlq_s16(high)));
+  sum.low = vpadalq_s16(sum.low, vmull_s8(vget_low_s8(weights), vget_low_s8(activations)));
+  sum.high = vpadalq_s16(sum.high, vmull_high_s8(weights, activations));
 }
 
 #endif
 
-inline const Ints& without(const Ints& sum, std::int32_t, const std::int32_t*) { return sum; }
+inline const Ints& without(const Ints& sum, std::int32_t) { return sum; }
 
 #endif
 
-// Sixteen registers to the sum of each, in their order.
+// `kRowSums` of them to the sum of each, in their order.
 inline void sums_of(const Sums* from, std::int32_t* to) {
   for (int i = 0; i < kRowSums; i += 4) {
-    store_sums(to + i, vpaddq_s32(vpaddq_s32(from[i], from[i + 1]),
-                                  vpaddq_s32(from[i + 2], from[i + 3])));
+    const int32x4_t first = vpaddq_s32(together(from[i]), together(from[i + 1]));
+    const int32x4_t last = vpaddq_s32(together(from[i + 2]), together(from[i + 3]));
+    vst1q_s32(to + i, vpaddq_s32(first, last));
   }
 }
 
