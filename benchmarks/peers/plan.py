@@ -138,7 +138,9 @@ class Plan:
 FULL = Plan(offline=OfflinePlan(), served=ServedPlan(), memory=MemoryPlan())
 HELD = replace(
     FULL,
-    offline=OfflinePlan(num_file_sentences=400, num_text_lines=1_000, has_float32=False),
+    offline=OfflinePlan(
+        num_file_sentences=400, num_text_lines=1_000, num_group_sentences=128, has_float32=False
+    ),
 )
 """Of rivals that are held to an instruction set, which PyTorch is not, and of the slower ones."""
 INT8 = replace(HELD, offline=replace(HELD.offline, budget_seconds=300.0))
