@@ -38,6 +38,8 @@ _HOP_BY_HOP = frozenset(
 )
 """RFC 9110, section 7.6.1; an expectation was met by reading the body."""
 _OURS = frozenset({b"content-length", b"x-forwarded-for", b"x-forwarded-proto", b"x-request-id"})
+_OF_ANSWERS = frozenset({b"date", b"x-request-id"})
+"""Which an answer has from this server, as every one of its own."""
 
 
 def asked_of(request: Request, body: Body, trusted: Iterable[Network]) -> Asked:
@@ -50,8 +52,10 @@ def asked_of(request: Request, body: Body, trusted: Iterable[Network]) -> Asked:
             left out.
     """
     scope = request.scope
-    left_out = _HOP_BY_HOP | _OURS | _named(scope["headers"])
+    left_out = _HOP_BY_HOP | _OURS | (_named(scope["headers"]) - {b"host"})
     headers = [(name, value) for name, value in scope["headers"] if name not in left_out]
+    if all(name != b"host" for name, _ in headers):
+        headers.append((b"host", _own_host(scope)))  # HTTP/1.0 needs none
     headers.append((b"x-request-id", context_of(request).request_id.encode("ascii")))
     peer = request.client.host if request.client else None
     client = address_of(peer, request.headers.getlist("x-forwarded-for"), trusted)
@@ -85,7 +89,7 @@ class PassedAnswer(Response):
         self._group = group
         self.status_code = answer.status
         self.background = None
-        left_out = _HOP_BY_HOP | _named(answer.headers) | {b"x-request-id"}
+        left_out = _HOP_BY_HOP | _named(answer.headers) | _OF_ANSWERS
         self.raw_headers = [one for one in answer.headers if one[0] not in left_out]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -112,6 +116,13 @@ class PassedAnswer(Response):
             async for piece in pieces:
                 await send({"type": "http.response.body", "body": piece, "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def _own_host(scope: Scope) -> bytes:
+    """The address that a request came to, as the server that got it would name it."""
+    host, port = scope.get("server") or ("router", None)
+    named = f"[{host}]" if ":" in host else host
+    return (named if port is None else f"{named}:{port}").encode("ascii")
 
 
 def _named(headers: Iterable[tuple[bytes, bytes]]) -> frozenset[bytes]:

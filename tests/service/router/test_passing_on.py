@@ -7,13 +7,16 @@ import pytest
 from starlette.requests import Request
 
 from service.router.connection import BytesBody
-from service.router.passing_on import asked_of
+from service.router.passing_on import PassedAnswer, asked_of
+from service.router.pool import Answer
 from service.telemetry.request_context import RequestContext, attach_context
 
 TRUSTED = (ip_network("10.0.0.0/8"),)
 
 
-def _asked(*headers: tuple[str, str], client: str | None = "192.0.2.1") -> dict[bytes, bytes]:
+def _asked(
+    *headers: tuple[str, str], client: str | None = "192.0.2.1", **more: object
+) -> dict[bytes, bytes]:
     scope: dict[str, Any] = {
         "type": "http",
         "method": "POST",
@@ -22,6 +25,7 @@ def _asked(*headers: tuple[str, str], client: str | None = "192.0.2.1") -> dict[
         "query_string": b"x=1",
         "headers": [(name.encode(), value.encode()) for name, value in headers],
         "client": None if client is None else (client, 1),
+        **more,
     }
     attach_context(scope, RequestContext(request_id="made"))
     asked = asked_of(Request(scope), BytesBody(data=b"12345"), TRUSTED)
@@ -86,6 +90,32 @@ def test_an_answer_that_comes_when_a_file_is_translated_may_take_long(
     scope |= {"query_string": b"", "headers": [], "client": None}
     attach_context(scope, RequestContext(request_id="made"))
     assert asked_of(Request(scope), BytesBody(), TRUSTED).is_patient is is_patient
+
+
+@pytest.mark.parametrize(
+    ("server", "told"),
+    [
+        (("127.0.0.1", 8000), b"127.0.0.1:8000"),
+        (("::1", 8000), b"[::1]:8000"),
+        (("/run/router", None), b"/run/router"),
+        (None, b"router"),
+    ],
+)
+def test_a_request_of_http_1_0_without_a_host_has_the_address_it_came_to(
+    server: tuple[str, int | None] | None, told: bytes
+) -> None:
+    assert _asked(http_version="1.0", server=server)[b"host"] == told
+
+
+def test_a_host_goes_on_whatever_connection_names() -> None:
+    passed = _asked(("host", "example.org"), ("connection", "Host, x-hop"), ("x-hop", "1"))
+    assert passed[b"host"] == b"example.org"
+    assert b"x-hop" not in passed
+
+
+def test_an_answer_has_the_date_of_this_server_alone() -> None:
+    headers = [(b"date", b"Mon, 01 Jan 2024 00:00:00 GMT"), (b"content-length", b"0")]
+    assert PassedAnswer(Answer(200, headers), "west").raw_headers == [(b"content-length", b"0")]
 
 
 def test_a_client_without_an_address_is_not_named() -> None:
