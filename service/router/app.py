@@ -13,7 +13,7 @@ from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route, Router
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from model.errors import DragomanError
 from service.api.deepl.reply import error_reply_at
@@ -94,7 +94,13 @@ def build_routes(dispatcher: Dispatcher, render_metrics: Callable[[], bytes]) ->
 def build_app(routes: Sequence[Route]) -> ASGIApp:
     """An application of these paths, which answers what was foreseen; all else is the edge's."""
     handlers = {DragomanError: _answer_error, HTTPException: _answer_error}
-    return ExceptionMiddleware(Router(routes), handlers=handlers)
+    app = ExceptionMiddleware(Router(routes, redirect_slashes=False), handlers=handlers)
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        scope["app"] = answer  # without one Starlette answers a 404 and a 405 in words of its own
+        await app(scope, receive, send)
+
+    return answer
 
 
 def _probes(dispatcher: Dispatcher, render_metrics: Callable[[], bytes]) -> list[Route]:

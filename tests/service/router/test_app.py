@@ -43,6 +43,35 @@ def test_a_router_that_drains_is_alive_and_not_ready() -> None:
     asyncio.run(scenario())
 
 
+def test_a_method_or_a_path_that_there_is_not_is_refused_in_the_shape_of_every_error() -> None:
+    async def ask(method: str, path: str) -> tuple[int, dict[str, Any]]:
+        sent: list[Any] = []
+
+        async def receive() -> Any:
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        group = Group(name="west", host="127.0.0.1", port=9)
+        router = Router(Settings(detection="off"), [group], announce=lambda _: None)
+        scope = {"type": "http", "method": method, "path": path, "raw_path": path.encode()}
+        scope |= {"query_string": b"", "headers": [], "client": None}
+        await router._uvicorn.config.app(scope, receive, send)
+        return sent[0]["status"], json.loads(sent[1]["body"])
+
+    for method, path, status, code in (
+        ("TRACE", "/", 405, "method_not_allowed"),
+        ("TRACE", "/livez", 405, "method_not_allowed"),
+        ("OPTIONS", "*", 404, "not_found"),
+    ):
+        found, told = asyncio.run(ask(method, path))
+        assert (found, told.get("code")) == (status, code)
+        assert told.keys() == {"error", "code", "value", "limit"}
+    found, told = asyncio.run(ask("TRACE", "/v2/translate"))
+    assert (found, told.keys()) == (405, {"message"})
+
+
 CUT_OFF = "the server left before this was finished"
 DRAINING = "the server is shutting down"
 
