@@ -125,9 +125,8 @@ def _probes(dispatcher: Dispatcher, render_metrics: Callable[[], bytes]) -> list
             for group in dispatcher.directory.groups
         ]
         status = 200 if dispatcher.directory.up else 503
-        word = (
-            "ok" if not dispatcher.directory.down else "partial" if status == 200 else "unavailable"
-        )
+        is_whole = len(dispatcher.directory.up) == len(groups)
+        word = "ok" if is_whole else "partial" if status == 200 else "unavailable"
         return JsonReply({"status": word, "groups": groups}, status)
 
     async def metrics(_request: Request) -> Response:

@@ -1,7 +1,8 @@
 """Choice of the group that a request goes to: by its route, text by text where it says "auto".
 
-Owns the order: groups that answer before those that do not, one hop before two, then as they were
-given. Pure but for detection, which is passed in.
+Owns the order: groups that would translate now before those that say they would not, one hop before
+two, then as they were given. One that is away is not asked: it may take a request and say nothing.
+Pure but for detection, which is passed in.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -34,7 +35,7 @@ class Candidate:
 
 
 def candidates(directory: Directory, find: Find) -> list[Candidate]:
-    """The groups that have a route, the best first.
+    """The groups that have a route, those that are away too, the best first.
 
     Raises:
         RequestError: None has one: a 400 as one server with all of the languages would say it, or
@@ -63,8 +64,8 @@ def candidates(directory: Directory, find: Find) -> list[Candidate]:
 
 async def choose(
     directory: Directory, find: Find, read_texts: Callable[[], Sequence[str]], detect: Detect
-) -> GroupState:
-    """The group of a request.
+) -> list[GroupState]:
+    """The groups that a request may be asked of, the best first.
 
     Args:
         directory: All groups.
@@ -75,20 +76,25 @@ async def choose(
 
     Raises:
         RequestError: As of `candidates` and of `read_texts`; a 400 where texts are in languages of
-            several groups.
+            several groups; a 503 where all that have the route are away.
     """
     found = candidates(directory, find)
+    answering = _answering([one.group for one in found])
     if len(found) == 1 or not found[0].chosen.is_detected:
-        return found[0].group
+        return answering
     texts = read_texts()
     if not texts:
-        return found[0].group
+        return answering
     routes = [one.chosen.by_source or {} for one in found]
     tags = tuple(dict.fromkeys(tag for by_source in routes for tag in by_source))
     languages = set(await detect(texts, tags))
-    for one, by_source in zip(found, routes, strict=True):
-        if languages <= by_source.keys():
-            return one.group
+    fit = [
+        one.group
+        for one, by_source in zip(found, routes, strict=True)
+        if languages <= by_source.keys()
+    ]
+    if fit:
+        return _answering(fit)
     listed = ", ".join(sorted(languages))
     raise invalid(
         f"the texts are in {listed}, which no group translates alone; ask for each language in a"
@@ -98,11 +104,12 @@ async def choose(
     )
 
 
-def only_group(directory: Directory, find: Find) -> GroupState:
-    """The group of a document, whose text nobody has read yet.
+def groups_of_document(directory: Directory, find: Find) -> list[GroupState]:
+    """The groups that a document may be asked of, the best first; nobody has read its text yet.
 
     Raises:
-        RequestError: As of `candidates`; a 400 where the source is "auto" and several groups could.
+        RequestError: As of `candidates`; a 400 where the source is "auto" and several groups could;
+            a 503 where all that have the route are away.
     """
     found = candidates(directory, find)
     if len(found) > 1 and found[0].chosen.is_detected:
@@ -112,7 +119,7 @@ def only_group(directory: Directory, find: Find) -> GroupState:
             " of a document",
             value="auto",
         )
-    return found[0].group
+    return _answering([one.group for one in found])
 
 
 def group_of_dictionaries(
@@ -121,26 +128,48 @@ def group_of_dictionaries(
     """The group of a glossary, by the base codes of its dictionaries; None if there is no such.
 
     It is the group that texts of these languages go to.
+
+    Raises:
+        RequestError: A 503: all that translate these languages are away.
     """
     wanted = set(pairs)
     found = [
-        (not group.is_up, rank, place)
+        (_standing(group), rank, place)
         for place, group in enumerate(directory.groups)
         if (rank := _rank(group.table, wanted)) is not None
     ]
-    return directory.groups[min(found)[-1]] if found else None
+    return (
+        _answering([directory.groups[place] for *_, place in sorted(found)])[0] if found else None
+    )
 
 
 def groups_unavailable(groups: Sequence[GroupState]) -> RequestError:
-    """A 503: nothing is known of some groups yet."""
+    """A 503: some groups are away, or were never heard of."""
     return group_unavailable(
         [group.name for group in groups], groups[0].problem or "it was not asked yet"
     )
 
 
-def _order(one: Candidate) -> tuple[bool, int]:
+def _answering(groups: Sequence[GroupState]) -> list[GroupState]:
+    """Those of some groups that are not away.
+
+    Raises:
+        RequestError: A 503: all are.
+    """
+    found = [group for group in groups if group.is_answering]
+    if not found:
+        raise groups_unavailable(groups)
+    return found
+
+
+def _order(one: Candidate) -> tuple[int, int]:
     """Sorting keeps the order of those that are alike."""
-    return not one.group.is_up, len(one.chosen.route.hops)
+    return _standing(one.group), len(one.chosen.route.hops)
+
+
+def _standing(group: GroupState) -> int:
+    """0 where it would translate now, 1 where it says that it would not, 2 where it is away."""
+    return 0 if group.is_up else 1 if group.is_answering else 2
 
 
 def _rank(table: RoutingTable, wanted: set[tuple[str, str]]) -> int | None:

@@ -13,9 +13,12 @@ from typing import Protocol
 
 import httptools
 
-from service.router.groups import LostError, reason_of
+from service.router.groups import LostError, SilentError, reason_of
 
 Headers = Sequence[tuple[bytes, bytes]]
+
+SAFE_METHODS = frozenset({b"GET", b"HEAD", b"OPTIONS"})
+"""By which asking twice does nothing twice."""
 
 _READ_BYTES = 64 * 1024
 _SMALL_BYTES = 64 * 1024
@@ -75,7 +78,7 @@ class Asked:
     @property
     def is_safe(self) -> bool:
         """Whether asking twice does nothing twice."""
-        return self.method in (b"GET", b"HEAD", b"OPTIONS")
+        return self.method in SAFE_METHODS
 
     def head(self) -> bytes:
         """Request line and headers."""
@@ -142,6 +145,8 @@ class Connection:
         self._parsed = _Parsed()
         self._has_no_body = False
         self._is_sound = True
+        self._wait: asyncio.Timeout | None = None
+        self._given_up = ""
 
     def __repr__(self) -> str:
         return f"<Connection status={self.status}>"
@@ -165,11 +170,13 @@ class Connection:
             seconds: Time for both; None is no limit.
 
         Raises:
-            LostError: The server is gone, silent, or says what is no HTTP.
+            SilentError: The server said nothing in time, or before it was given up.
+            LostError: It is gone, or says what is no HTTP.
         """
         self._parsed, self._has_no_body = _Parsed(), asked.method == b"HEAD"
+        self._wait = asyncio.timeout(seconds)
         try:
-            async with asyncio.timeout(seconds):
+            async with self._wait:
                 if asked.body.num_bytes <= _SMALL_BYTES:
                     await self._send(asked)
                     await self._read_head()
@@ -177,9 +184,21 @@ class Connection:
                     await self._send_and_read(asked)
         except TimeoutError as error:  # ours, or the system's, whose probes nobody answers
             how_long = "too long" if seconds is None else f"{seconds:g} seconds"
-            raise LostError(f"silent for {how_long}") from error
+            raise SilentError(self._given_up or f"silent for {how_long}") from error
         except OSError as error:
             raise LostError(reason_of(error)) from error
+        finally:
+            self._wait = None
+
+    def give_up(self, reason: str) -> None:
+        """Wait no longer for the head of an answer, if one is waited for.
+
+        Args:
+            reason: What is told then.
+        """
+        if self._wait is not None and not self._wait.expired():
+            self._given_up = reason
+            self._wait.reschedule(asyncio.get_running_loop().time())
 
     async def pieces(self, *, seconds: float) -> AsyncIterator[bytes]:
         """The answer's body as it comes.
@@ -200,7 +219,7 @@ class Connection:
                 async with asyncio.timeout(seconds):
                     await self._feed()
             except TimeoutError as error:
-                raise LostError(f"silent for {seconds:g} seconds") from error
+                raise SilentError(f"silent for {seconds:g} seconds") from error
             except OSError as error:
                 raise LostError(reason_of(error)) from error
 

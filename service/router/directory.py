@@ -24,7 +24,8 @@ class GroupState:
 
     Attributes:
         name: Of the group.
-        problem: Why it does not answer now; nothing where it does.
+        problem: Why it would translate nothing now; nothing where it would.
+        is_unready: The problem is its own word: it answers, and refuses at once.
         offers: What it translated when it last answered.
         table: The routes among these.
         has_answered: It has answered at least once.
@@ -32,14 +33,20 @@ class GroupState:
 
     name: str
     problem: str = ""
+    is_unready: bool = False
     offers: tuple[Offer, ...] = ()
     table: RoutingTable = field(default=_NO_TABLE, repr=False)
     has_answered: bool = False
 
     @property
     def is_up(self) -> bool:
-        """It has answered, and answers now."""
+        """It has answered, and would translate now."""
         return self.has_answered and not self.problem
+
+    @property
+    def is_answering(self) -> bool:
+        """It is up, or says itself why not; any other is away: it is waited for in vain."""
+        return self.is_up or (self.has_answered and self.is_unready)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,13 +64,18 @@ class Directory:
 
     @property
     def up(self) -> tuple[GroupState, ...]:
-        """Those that answer."""
+        """Those that would translate now."""
         return tuple(group for group in self.groups if group.is_up)
 
     @property
-    def down(self) -> tuple[GroupState, ...]:
-        """Those that do not."""
-        return tuple(group for group in self.groups if not group.is_up)
+    def answering(self) -> tuple[GroupState, ...]:
+        """Those that answer, those that would translate now before the others."""
+        return tuple(sorted((one for one in self.groups if one.is_answering), key=_is_unready))
+
+    @property
+    def away(self) -> tuple[GroupState, ...]:
+        """Those that do not answer."""
+        return tuple(group for group in self.groups if not group.is_answering)
 
     @property
     def languages(self) -> tuple[str, ...]:
@@ -97,6 +109,10 @@ def offers_of(body: bytes) -> tuple[Offer, ...]:
         )
     except (KeyError, TypeError, InputError, RecursionError) as error:
         raise ValueError("not the list of models of such a server") from error
+
+
+def _is_unready(group: GroupState) -> bool:
+    return group.is_unready
 
 
 def _pairs(offer: Offer) -> Iterator[LanguagePair]:

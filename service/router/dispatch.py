@@ -1,7 +1,8 @@
 """Dispatcher of requests to groups: takes one, finds whom to ask, asks, and answers.
 
 Owns the ways in which groups are asked: one by its languages, all for a list, one after another for
-what has an id, any for what is the same everywhere. Whom languages mean is
+what has an id, any for what is the same everywhere; and when the next one is asked: where nothing
+of the request was begun, or asking twice changes nothing. Whom languages mean is
 `service.router.choice`; connections are `service.router.pool`.
 """
 
@@ -35,12 +36,18 @@ from service.models.requests.detection import LanguageDetection
 from service.router.choice import (
     choose,
     group_of_dictionaries,
+    groups_of_document,
     groups_unavailable,
-    only_group,
 )
-from service.router.connection import Body, BytesBody
+from service.router.connection import SAFE_METHODS, Body, BytesBody
 from service.router.directory import Directory, GroupState
-from service.router.groups import ConnectError, LostError, group_lost, group_unavailable
+from service.router.groups import (
+    NOT_REACHED,
+    ConnectError,
+    LostError,
+    group_lost,
+    group_unavailable,
+)
 from service.router.joining import joined, summed
 from service.router.metrics import RouterMetrics
 from service.router.passing_on import PassedAnswer, asked_of
@@ -55,6 +62,8 @@ _MAX_LIST_BYTES = 32 * 2**20
 _MAX_INLINE_BYTES = 16 * 1024
 """Decoding more would hold the event loop for more than a millisecond."""
 _UNKNOWN = 404
+_BRIEF_SECONDS = 1.0
+"""That a group which is away is asked for what it alone may have: it may be back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,23 +100,10 @@ class Dispatcher:
         wording = OF_TEXTS[request.scope["path"]]
         data = await self.reader.read_bytes(request)
         values = await self._values(request, data, takes_forms=wording.takes_forms)
-        find, read_texts, body = (
-            partial(wording.find, values),
-            partial(self._texts, wording, values),
-            BytesBody(data=data),
-        )
-        group = await choose(self.directory, find, read_texts, self._detect)
-        try:
-            return await self._passed(request, group, body)
-        except RequestError as error:
-            if error.problem.code != "group_unavailable":
-                raise
-            other = await choose(
-                self.directory, find, read_texts, self._detect
-            )  # known to be down now
-            if other.name == group.name:
-                raise
-        return await self._passed(request, other, body)
+        find, read_texts = partial(wording.find, values), partial(self._texts, wording, values)
+        groups = await choose(self.directory, find, read_texts, self._detect)
+        name, answer = await self._first(request, BytesBody(data=data), groups)
+        return PassedAnswer(answer, name)
 
     async def upload(self, request: Request) -> Response:
         """Pass a document to the group of its languages; it is kept meanwhile, if there is room."""
@@ -123,13 +119,14 @@ class Dispatcher:
             body, values = await received(
                 request, file, wording, self.arrivals, hold=hold, max_bytes=max_bytes
             )
-            group = only_group(self.directory, partial(wording.find, values))
-            return await self._passed(request, group, body)
+            groups = groups_of_document(self.directory, partial(wording.find, values))
+            name, answer = await self._first(request, body, groups)
+            return PassedAnswer(answer, name)
 
     async def detect(self, request: Request) -> Response:
         """Tell a text's language among those of all groups, if a group would tell it its own."""
         data = await self.reader.read_bytes(request)
-        name, answer = await self._first(request, BytesBody(data=data), self.directory.up)
+        name, answer = await self._first(request, BytesBody(data=data), self.directory.answering)
         body = await self._read(answer, name)
         if answer.status != 200 or not self.detection.is_on:
             return _copied(answer, body)
@@ -150,64 +147,99 @@ class Dispatcher:
         group = group_of_dictionaries(self.directory, [one.languages for one in dictionaries])
         if group is None:
             raise unsupported("dictionaries", reason="no group translates all of these languages")
-        return await self._passed(request, group, BytesBody(data=data))
+        return PassedAnswer(await self._ask(request, group, BytesBody(data=data)), group.name)
 
     async def joined_list(self, request: Request) -> Response:
         """Join a list of all groups that answer."""
-        return await self._joined(request, self.directory.up, joined)
+        return await self._joined(request, self.directory.answering, joined, is_whole=False)
 
     async def complete_list(self, request: Request) -> Response:
         """Join a list of all groups, of which none may be missing."""
-        down = self.directory.down
-        if down:
-            raise groups_unavailable(down)
-        return await self._joined(request, self.directory.groups, summed)
+        away = self.directory.away
+        if away:
+            raise groups_unavailable(away)
+        return await self._joined(request, self.directory.groups, summed, is_whole=True)
 
     async def by_id(self, request: Request) -> Response:
-        """Ask one group after another until one knows what is asked for."""
+        """Ask one group after another until one knows what is asked for.
+
+        Those that are away come last, and only where asking changes nothing. While one of them may
+        have it, nobody says that there is no such thing.
+        """
         body = BytesBody(data=await self.reader.read_bytes(request))
-        refusal: Response | None = None
-        unreached = {group.name for group in self.directory.down}
-        for group in self.directory.up:
-            try:
-                answer = await self._ask(request, group, body)
-            except RequestError as error:
-                if error.problem.code != "group_unavailable":
-                    raise
-                unreached.add(group.name)
+        unknown = refusal = failure = None
+        missing: set[str] = set()
+        away = self.directory.away
+        for group in (*self.directory.answering, *away):
+            is_away = group in away
+            if is_away and not _is_safe(request):
+                missing.add(group.name)
                 continue
-            if answer.status != _UNKNOWN:
-                return PassedAnswer(answer, group.name)
-            refusal = _copied(answer, await self._read(answer, group.name))
-        if unreached:
-            raise groups_unavailable(
-                [one for one in self.directory.groups if one.name in unreached]
-            )
-        assert refusal is not None  # a router has a group
-        return refusal
+            found = await self._tried(request, group, body, is_brief=is_away)
+            if isinstance(found, RequestError):
+                missing.add(group.name)
+                failure = failure or (None if is_away else found)
+            elif found.is_refusal:
+                refusal = refusal or PassedAnswer(found, group.name)
+            elif found.status == _UNKNOWN:
+                unknown = _copied(found, await self._read(found, group.name))
+            else:
+                return PassedAnswer(found, group.name)
+        if refusal is not None:
+            return refusal
+        if failure is not None and failure.problem.code != NOT_REACHED:
+            raise failure
+        if missing:
+            raise groups_unavailable([one for one in self.directory.groups if one.name in missing])
+        assert unknown is not None  # a router has a group
+        return unknown
 
     async def from_any(self, request: Request) -> Response:
         """Pass on what every group answers alike."""
         body = BytesBody(data=await self.reader.read_bytes(request))
-        name, answer = await self._first(request, body, self.directory.up)
+        name, answer = await self._first(request, body, self.directory.answering)
         return PassedAnswer(answer, name)
-
-    async def _passed(self, request: Request, group: GroupState, body: Body) -> PassedAnswer:
-        return PassedAnswer(await self._ask(request, group, body), group.name)
 
     async def _first(
         self, request: Request, body: Body, groups: Sequence[GroupState]
     ) -> tuple[str, Answer]:
-        """The answer of the first group that can be reached."""
-        for group in groups:
-            try:
-                return group.name, await self._ask(request, group, body)
-            except RequestError as error:
-                if error.problem.code != "group_unavailable":
-                    raise
-        raise groups_unavailable(self.directory.groups)
+        """The answer of the first group that does not refuse all; else the first one's refusal.
 
-    async def _ask(self, request: Request, group: GroupState, body: Body) -> Answer:
+        Raises:
+            RequestError: As of `_ask`.
+        """
+        refusal: tuple[str, Answer] | None = None
+        failure: RequestError | None = None
+        for group in groups:
+            found = await self._tried(request, group, body)
+            if isinstance(found, RequestError):
+                failure = failure or found
+            elif found.is_refusal:
+                refusal = refusal or (group.name, found)
+            else:
+                return group.name, found
+        if refusal is not None:
+            return refusal
+        raise failure or groups_unavailable(self.directory.groups)
+
+    async def _tried(
+        self, request: Request, group: GroupState, body: Body, *, is_brief: bool = False
+    ) -> Answer | RequestError:
+        """A group's answer, or why there is none where another group may be asked instead.
+
+        Raises:
+            RequestError: A 502: it gave no answer, and may have done what was asked.
+        """
+        try:
+            return await self._ask(request, group, body, is_brief=is_brief)
+        except RequestError as error:
+            if error.problem.code != NOT_REACHED and not _is_safe(request):
+                raise
+            return error
+
+    async def _ask(
+        self, request: Request, group: GroupState, body: Body, *, is_brief: bool = False
+    ) -> Answer:
         """A group's answer; dropped if the client goes before it is there.
 
         Raises:
@@ -215,7 +247,8 @@ class Dispatcher:
             ClientGoneError: The client has gone.
         """
         asked = asked_of(request, body, self.settings.trusted_proxies)
-        work = self.watch.pools[group.name].ask(asked)
+        pool = self.watch.pools[group.name]
+        work = pool.ask_briefly(asked, seconds=_BRIEF_SECONDS) if is_brief else pool.ask(asked)
         try:
             answer = await cancelled_on_disconnect(request, work)
         except ConnectError as error:
@@ -239,18 +272,36 @@ class Dispatcher:
         request: Request,
         groups: Sequence[GroupState],
         join: Callable[[Sequence[Any]], object],
+        *,
+        is_whole: bool,
     ) -> Response:
+        """The lists of some groups as one; unless it has to be whole, one may miss of several."""
         body = BytesBody(data=await self.reader.read_bytes(request))
         if not groups:
             raise groups_unavailable(self.directory.groups)
         contents = []
+        failure: RequestError | None = None
+        refusal: Response | None = None
         for group in groups:
-            answer = await self._ask(request, group, body)
-            data = await self._read(answer, group.name)
+            try:
+                answer = await self._ask(request, group, body)
+                data = await self._read(answer, group.name)
+            except RequestError as error:
+                if is_whole:
+                    raise
+                failure = failure or error
+                continue
+            if answer.is_refusal and not is_whole:
+                refusal = refusal or _copied(answer, data)
+                continue
             if answer.status != 200:
                 return _copied(answer, data)
             with suppress(ValueError):
                 contents.append(await asyncio.to_thread(json.loads, data))
+        if not contents and refusal is not None:
+            return refusal
+        if not contents and failure is not None:
+            raise failure
         return JsonReply(join(contents) if contents else [])
 
     async def _read(self, answer: Answer, group: str) -> bytes:
@@ -301,6 +352,11 @@ def _decoded(request: Request, data: bytes, *, takes_forms: bool) -> Mapping[str
     if media_type not in (FORM_TYPE, "application/x-www-form-urlencoded"):
         return values  # a group refuses it in its own words
     return values | decode_form(data, content_type, "the form")
+
+
+def _is_safe(request: Request) -> bool:
+    """Whether asking twice does nothing twice."""
+    return request.method.encode() in SAFE_METHODS
 
 
 def _copied(answer: Answer, body: bytes) -> Response:

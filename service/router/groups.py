@@ -15,6 +15,8 @@ from model.errors import ConfigError, DragomanError
 from service.errors import RETRY_AFTER_SECONDS, Problem, RequestError, unavailable
 
 MAX_GROUPS = 64
+NOT_REACHED = "group_unavailable"
+"""Code of the refusal where nothing of a request was sent."""
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
@@ -39,6 +41,10 @@ class ConnectError(DragomanError):
 
 class LostError(DragomanError):
     """A server ended its connection, or was silent, before its answer was there."""
+
+
+class SilentError(LostError):
+    """A server was silent for as long as was waited; it may go on yet."""
 
 
 def reason_of(error: OSError) -> str:
@@ -92,7 +98,7 @@ def group_unavailable(names: Iterable[str], reason: str) -> RequestError:
     """A 503: what is asked for is some groups' alone, and they were not reached."""
     listed = ", ".join(names)
     noun = "groups" if ", " in listed else "group"
-    return unavailable(f"{noun} {listed} cannot be reached: {reason}", code="group_unavailable")
+    return unavailable(f"{noun} {listed} cannot be reached: {reason}", code=NOT_REACHED)
 
 
 def group_lost(name: str, reason: str) -> RequestError:

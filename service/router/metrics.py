@@ -51,7 +51,7 @@ class RouterMetrics:
         )
         self._is_up = Gauge(
             "dragoman_router_group_up",
-            "1 if a group answered when it was last asked.",
+            "1 if a group would translate when it was last asked.",
             ("group",),
             registry=registry,
         )

@@ -6,14 +6,13 @@ connection is one request at a time.
 """
 
 import asyncio
-import json
 import socket
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 
-from service.errors import draining
 from service.router.connection import Asked, Connection, Headers
-from service.router.groups import ConnectError, Group, LostError, reason_of
+from service.router.groups import ConnectError, Group, LostError, SilentError, reason_of
+from service.router.refusals import says_it_leaves, says_nothing_was_begun
 
 CONNECT_SECONDS = 3.0
 MAX_IDLE = 64
@@ -31,7 +30,6 @@ _PROBES = {
 """Seconds of silence, seconds between two probes, how many without an answer are the end, and the
 milliseconds in which what was sent has to be acknowledged."""
 _MAX_REFUSAL_BYTES = 64 * 1024
-_LEAVES = draining().problem
 
 Open = Callable[[Group], Awaitable[Connection]]
 
@@ -69,7 +67,7 @@ class Answer:
     Args:
         status: Of the answer.
         headers: Names in small letters.
-        beginning: What was read of its body already.
+        beginning: What was read of its body already; all of a 503.
         connection: That the rest comes on; None where that was all.
         give_back: Takes the connection when the answer is over, or nobody wants the rest.
         seconds: Longest silence.
@@ -77,6 +75,8 @@ class Answer:
     Attributes:
         status: As it was passed in.
         headers: As they were passed in.
+        leaves: It is a refusal of a server that leaves: nothing was begun.
+        is_refusal: It is a refusal of any kind that says so.
     """
 
     def __init__(
@@ -95,6 +95,8 @@ class Answer:
         self._connection = connection
         self._give_back = give_back
         self._seconds = seconds
+        self.leaves = status == 503 and says_it_leaves(beginning)
+        self.is_refusal = status == 503 and says_nothing_was_begun(beginning)
 
     async def pieces(self) -> AsyncGenerator[bytes, None]:
         """The body as it comes.
@@ -154,6 +156,7 @@ class Pool:
         self._clock = clock
         self._connect = connect
         self._idle: list[Connection] = []
+        self._waiting: set[Connection] = set()
 
     def __repr__(self) -> str:
         return f"<Pool of {self.group.name}: {len(self._idle)} idle>"
@@ -163,16 +166,44 @@ class Pool:
 
         Raises:
             ConnectError: No server was reached.
+            SilentError: One was, and said nothing for as long as is waited.
             LostError: One was, and gave no answer; what it did is not known.
         """
         connection = self._kept()
         if connection is not None:
             try:
-                return await self._ask(connection, asked, is_last=False) or await self._anew(asked)
+                answer = await self._ask(connection, asked)
+            except SilentError:
+                raise  # who waited so long does not wait once more
             except LostError:
                 if not asked.is_safe:
                     raise
+            else:
+                if not answer.leaves:
+                    return answer
         return await self._anew(asked)
+
+    async def ask_briefly(self, asked: Asked, *, seconds: float) -> Answer:
+        """The same within so many seconds, the connection's among them.
+
+        Raises:
+            ConnectError: As of `ask`.
+            LostError: Likewise.
+        """
+        try:
+            async with asyncio.timeout(seconds):
+                return await self.ask(asked)
+        except TimeoutError as error:
+            raise SilentError(f"silent for {seconds:g} seconds") from error
+
+    def give_up(self, reason: str) -> None:
+        """End what waits for the head of an answer: each is a `SilentError`.
+
+        Args:
+            reason: What is told then.
+        """
+        for connection in self._waiting:
+            connection.give_up(reason)
 
     def give_back(self, connection: Connection) -> None:
         """Keep a connection for the next request, or close it."""
@@ -189,20 +220,22 @@ class Pool:
 
     async def _anew(self, asked: Asked) -> Answer:
         """Ask on a new connection; once more if its server is about to leave."""
-        answer = await self._ask(await self._connect(self.group), asked, is_last=False)
-        if answer is None:
-            answer = await self._ask(await self._connect(self.group), asked, is_last=True)
-        assert answer is not None  # it is the last one
+        answer = await self._ask(await self._connect(self.group), asked)
+        if answer.leaves:
+            answer = await self._ask(await self._connect(self.group), asked)
         return answer
 
-    async def _ask(self, connection: Connection, asked: Asked, *, is_last: bool) -> Answer | None:
-        """The answer on one connection; None where it refuses because it leaves."""
+    async def _ask(self, connection: Connection, asked: Asked) -> Answer:
+        """The answer on one connection; a refusal with all of its body."""
+        self._waiting.add(connection)
         try:
             seconds = None if asked.is_patient else self._seconds
             await connection.ask(asked, seconds=seconds)
         except BaseException:
             connection.close()
             raise
+        finally:
+            self._waiting.discard(connection)
         answer = Answer(
             connection.status,
             connection.headers,
@@ -210,12 +243,10 @@ class Pool:
             give_back=self.give_back,
             seconds=self._seconds,
         )
-        if answer.status != 503 or is_last:
+        if answer.status != 503:
             return answer
         body = await answer.read(max_bytes=_MAX_REFUSAL_BYTES)
-        return (
-            None if _says_it_leaves(body) else Answer(answer.status, answer.headers, beginning=body)
-        )
+        return Answer(answer.status, answer.headers, beginning=body)
 
     def _kept(self) -> Connection | None:
         """The connection that was used last, if it is still good; those that are not are closed."""
@@ -227,14 +258,3 @@ class Pool:
                 return connection
             connection.close()
         return None
-
-
-def _says_it_leaves(body: bytes) -> bool:
-    """Whether a 503 says that the request was not begun; what was cut off has another code."""
-    try:
-        content = json.loads(body)
-    except (ValueError, RecursionError):
-        return False
-    if isinstance(content, dict) and "code" in content:
-        return bool(content["code"] == _LEAVES.code)
-    return bool(content == {"message": _LEAVES.message})  # DeepL's errors have no code

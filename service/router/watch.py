@@ -1,7 +1,7 @@
-"""Watch over the groups: asks each again and again what it translates.
+"""Watch over the groups: asks each again and again whether it would translate now, and what.
 
-Owns the directory as it is now, when it changes, and the connections to each group. What an answer
-means is `service.router.directory`.
+Owns the directory as it is now, when it changes, the connections to each group, and when requests
+that a silent group has are given up. What an answer means is `service.router.directory`.
 """
 
 import asyncio
@@ -14,15 +14,21 @@ from service.models.requests.detection import LanguageDetection
 from service.models.routes.routing import RoutingTable
 from service.router.connection import Asked, BytesBody
 from service.router.directory import Directory, GroupState, directory_of, offers_of
-from service.router.groups import ConnectError, Group, LostError
+from service.router.groups import ConnectError, Group, LostError, SilentError
 from service.router.metrics import RouterMetrics
 from service.router.pool import Pool
+from service.router.refusals import reason_in
 
 _LOGGER = logging.getLogger("dragoman.router")
 
 INTERVAL_SECONDS = 2.0
 """Between two polls of a group: a reload is known everywhere within it."""
-_POLL_SECONDS = 5.0
+_TRY_SECONDS = 2.5
+_NUM_TRIES = 2
+"""Each on another connection, which may lead to another server."""
+_NUM_SILENT_POLLS = 2
+"""In a row, after which what the group has of requests is given up: until then it may go on."""
+_SILENT = f"silent for {_NUM_TRIES * _TRY_SECONDS:g} seconds"
 _MAX_BYTES = 32 * 2**20
 
 
@@ -56,8 +62,9 @@ class Watch:
         self._metrics = metrics
         self._known = {group.name: GroupState(name=group.name) for group in groups}
         self._bodies: dict[str, bytes] = {}
-        self._wake = asyncio.Event()
-        self._askers = {group.name: Pool(group, seconds=_POLL_SECONDS) for group in groups}
+        self._num_silent = dict.fromkeys(self._known, 0)
+        self._wakes = {group.name: asyncio.Event() for group in groups}
+        self._askers = {group.name: Pool(group, seconds=_TRY_SECONDS) for group in groups}
         self.directory = directory_of(tuple(self._known.values()), pivot=pivot)
 
     def __repr__(self) -> str:
@@ -74,25 +81,47 @@ class Watch:
                 pool.close()
 
     def mark_unreachable(self, name: str, reason: str) -> None:
-        """Note that a request did not reach a group; the next poll says whether that is over."""
-        self._note(replace(self._known[name], problem=reason))
+        """Note that a request did not reach a group; a poll, now, says whether that is over."""
+        if self._known[name].is_answering:
+            self._wakes[name].set()
+        self._note_away(name, reason)
 
     def poll_now(self) -> None:
         """Poll all groups now."""
-        self._wake.set()
+        for wake in self._wakes.values():
+            wake.set()
 
     async def poll(self, name: str) -> None:
-        """Ask one group what it translates."""
+        """Ask one group whether it would translate now, and what."""
+        num_silent, self._num_silent[name] = self._num_silent[name] + 1, 0
         try:
-            answer = await self._askers[name].ask(_LIST)
-            body = await answer.read(max_bytes=_MAX_BYTES)
-            if answer.status == 200:
+            status, body = await self._heard(name, _READY)
+            if status == 503:
+                self._note_unready(name, reason_in(body) or _says(status))
+                return
+            status, body = await self._heard(name, _LIST)
+            if status == 200:
                 await self._take(name, body)
             else:
-                problem = f"it answers with status {answer.status}"
-                self._note(replace(self._known[name], problem=problem))
+                self._note_unready(name, _says(status))
+        except SilentError:
+            self._num_silent[name] = num_silent
+            self._note_away(name, _SILENT)
+            if num_silent >= _NUM_SILENT_POLLS:
+                self.pools[name].give_up("it does not answer any more")
         except (ConnectError, LostError, ValueError) as error:
-            self._note(replace(self._known[name], problem=str(error)))
+            self._note_away(name, str(error))
+
+    async def _heard(self, name: str, asked: Asked) -> tuple[int, bytes]:
+        """A group's answer: its status and body."""
+        for _ in range(_NUM_TRIES - 1):
+            with suppress(SilentError):
+                return await self._heard_once(name, asked)
+        return await self._heard_once(name, asked)
+
+    async def _heard_once(self, name: str, asked: Asked) -> tuple[int, bytes]:
+        answer = await self._askers[name].ask(asked)
+        return answer.status, await answer.read(max_bytes=_MAX_BYTES)
 
     async def _follow(self, name: str) -> None:
         while True:
@@ -100,14 +129,14 @@ class Watch:
                 await self.poll(name)
             except Exception:
                 _LOGGER.exception("poll_failed")
-            await self._pause()
+            await self._pause(self._wakes[name])
 
-    async def _pause(self) -> None:
+    async def _pause(self, wake: asyncio.Event) -> None:
         """Wait until the next poll, or until somebody wants one."""
         with suppress(TimeoutError):
             async with asyncio.timeout(INTERVAL_SECONDS):
-                await self._wake.wait()
-        self._wake.clear()
+                await wake.wait()
+        wake.clear()
 
     async def _take(self, name: str, body: bytes) -> None:
         """Keep what a group translates; nothing is made anew where it said so before."""
@@ -124,7 +153,7 @@ class Watch:
             _LOGGER.info("group_learnt", extra={"fields": fields})
             await self._note_languages(known)
         else:
-            self._note(replace(self._known[name], problem=""))
+            self._note(replace(self._known[name], problem="", is_unready=False))
 
     async def _note_languages(self, known: GroupState) -> None:
         others = self._known | {known.name: known}
@@ -132,6 +161,12 @@ class Watch:
         if self._detection.is_on and directory.languages != self.directory.languages:
             await asyncio.to_thread(self._detection.read_statistics, directory.languages)
         self._note(known)
+
+    def _note_unready(self, name: str, problem: str) -> None:
+        self._note(replace(self._known[name], problem=problem, is_unready=True))
+
+    def _note_away(self, name: str, problem: str) -> None:
+        self._note(replace(self._known[name], problem=problem, is_unready=False))
 
     def _note(self, known: GroupState) -> None:
         before = self._known[known.name]
@@ -151,9 +186,14 @@ class Watch:
             self.directory = directory_of(groups, pivot=self._pivot)
 
 
-_LIST = Asked(
-    method=b"GET",
-    target=b"/v1/models",
-    headers=((b"host", b"router"), (b"x-request-id", b"router-watch")),
-    body=BytesBody(),
-)
+def _says(status: int) -> str:
+    return f"it answers with status {status}"
+
+
+def _asked(target: bytes) -> Asked:
+    headers = ((b"host", b"router"), (b"x-request-id", b"router-watch"))
+    return Asked(method=b"GET", target=target, headers=headers, body=BytesBody())
+
+
+_READY = _asked(b"/readyz")
+_LIST = _asked(b"/v1/models")

@@ -13,7 +13,7 @@ from service.router.choice import (
     candidates,
     choose,
     group_of_dictionaries,
-    only_group,
+    groups_of_document,
 )
 from service.router.directory import Directory, GroupState, directory_of
 from service.router.wording import DEEPL, LIBRETRANSLATE, V1, Find
@@ -21,7 +21,13 @@ from service.router.wording import DEEPL, LIBRETRANSLATE, V1, Find
 PIVOT = "en"
 
 
-def _group(name: str, *pairs: str, problem: str = "", has_answered: bool = True) -> GroupState:
+def _group(
+    name: str,
+    *pairs: str,
+    problem: str = "",
+    is_unready: bool = False,
+    has_answered: bool = True,
+) -> GroupState:
     """A group whose checkpoints have one direction each, as "de-en"."""
     offers = tuple(
         Offer(name=pair, pairs=[LanguagePair(source=pair.split("-")[0], target=pair.split("-")[1])])
@@ -30,6 +36,7 @@ def _group(name: str, *pairs: str, problem: str = "", has_answered: bool = True)
     return GroupState(
         name=name,
         problem=problem,
+        is_unready=is_unready,
         offers=offers,
         table=RoutingTable(offers, pivot=PIVOT),
         has_answered=has_answered,
@@ -48,13 +55,17 @@ async def _nobody(texts: Sequence[str], tags: Sequence[str]) -> list[str]:
     raise AssertionError("nothing had to be detected")
 
 
-def _chosen(directory: Directory, find: Find, *texts: str, found: Sequence[str] = ()) -> str:
+def _listed(directory: Directory, find: Find, *texts: str, found: Sequence[str] = ()) -> list[str]:
     async def detect(_texts: Sequence[str], tags: Sequence[str]) -> list[str]:
         assert set(found) <= set(tags)
         return list(found)
 
     detecting = detect if found else _nobody
-    return asyncio.run(choose(directory, find, lambda: texts, detecting)).name
+    return [one.name for one in asyncio.run(choose(directory, find, lambda: texts, detecting))]
+
+
+def _chosen(directory: Directory, find: Find, *texts: str, found: Sequence[str] = ()) -> str:
+    return _listed(directory, find, *texts, found=found)[0]
 
 
 EUROPE, ASIA = _group("europe", "de-en", "en-fr"), _group("asia", "ja-en", "en-ja")
@@ -69,11 +80,35 @@ def test_a_request_goes_to_the_group_of_its_languages() -> None:
 def test_one_hop_goes_before_two_and_a_group_that_answers_before_one_that_does_not() -> None:
     straight = _group("straight", "de-fr")
     assert _chosen(_all(EUROPE, straight), _find("de", "fr"), "a") == "straight"
-    away = _group("straight", "de-fr", problem="connection refused")
-    assert _chosen(_all(EUROPE, away), _find("de", "fr"), "a") == "europe"
-    assert _chosen(_all(away, ASIA), _find("de", "fr"), "a") == "straight", (
-        "which is asked, and named"
-    )
+    leaving = _group("straight", "de-fr", problem="shutting down", is_unready=True)
+    assert _listed(_all(leaving, EUROPE), _find("de", "fr"), "a") == ["europe", "straight"]
+    assert _listed(_all(leaving, ASIA), _find("de", "fr"), "a") == ["straight"], "in its words"
+
+
+def test_a_group_that_is_away_is_named_and_not_asked() -> None:
+    away = _group("straight", "de-fr", problem="silent for 5 seconds")
+    assert _listed(_all(away, EUROPE), _find("de", "fr"), "a") == ["europe"]
+    refused = "group straight cannot be reached: silent for 5 seconds"
+    for find in (_find("de", "fr"), _find("auto", "fr")):
+        with pytest.raises(RequestError, match=refused) as caught:
+            _chosen(_all(away, ASIA), find, "a")
+        assert (caught.value.problem.status, caught.value.problem.code) == (
+            503,
+            "group_unavailable",
+        )
+        with pytest.raises(RequestError, match=refused):
+            groups_of_document(_all(away, ASIA), find)
+    with pytest.raises(RequestError, match=refused):
+        group_of_dictionaries(_all(away, ASIA), [("de", "fr")])
+
+
+def test_texts_of_a_group_that_is_away_are_not_passed_to_one_that_cannot_read_them() -> None:
+    away = _group("europe", "de-en", problem="silent for 5 seconds")
+    with pytest.raises(RequestError, match="group europe cannot be reached"):
+        _chosen(_all(away, ASIA), _find("auto", "en"), "Hallo", found=["de"])
+    assert _listed(_all(away, ASIA), _find("auto", "en"), "犬", found=["ja"]) == ["asia"]
+    with pytest.raises(RequestError, match="name the source of a document"):
+        groups_of_document(_all(away, ASIA), _find("auto", "en"))
 
 
 def test_a_model_that_is_named_leads_to_its_group() -> None:
@@ -97,7 +132,7 @@ def test_texts_are_read_where_they_decide_alone() -> None:
 
     both = _all(EUROPE, ASIA)
     for find in (_find("de", "en"), _find("auto", "fr")):
-        assert asyncio.run(choose(both, find, unread, _nobody)).name == "europe"
+        assert asyncio.run(choose(both, find, unread, _nobody))[0].name == "europe"
 
 
 def test_texts_in_languages_of_several_groups_are_refused() -> None:
@@ -129,9 +164,9 @@ def test_while_a_group_was_never_heard_of_its_languages_may_be_any() -> None:
 
 def test_a_document_without_a_source_needs_a_group_that_alone_has_the_target() -> None:
     both = _all(EUROPE, ASIA)
-    assert only_group(both, _find("auto", "fr")).name == "europe"
+    assert [one.name for one in groups_of_document(both, _find("auto", "fr"))] == ["europe"]
     with pytest.raises(RequestError, match=r"europe, asia\); name the source of a document"):
-        only_group(both, _find("auto", "en"))
+        groups_of_document(both, _find("auto", "en"))
 
 
 def test_a_glossary_goes_where_texts_of_its_languages_go() -> None:

@@ -58,4 +58,16 @@ def test_models_of_one_name_in_two_groups_are_both_in_the_table_of_all() -> None
     assert directory.table.names == ("m", "m (asia)")
     assert set(directory.languages) == {"de", "en", "ja"}
     assert directory.up == tuple(groups)
-    assert directory.down == ()
+    assert directory.answering == directory.up
+    assert directory.away == ()
+
+
+def test_a_group_that_says_that_it_is_not_ready_answers_and_a_silent_one_is_away() -> None:
+    well = GroupState(name="well", has_answered=True)
+    unready = GroupState(name="leaves", has_answered=True, problem="shutting down", is_unready=True)
+    silent = GroupState(name="silent", has_answered=True, problem="silent for 5 seconds")
+    starting = GroupState(name="new", problem="the engine is starting", is_unready=True)
+    directory = directory_of((silent, unready, well, starting), pivot=None)
+    assert directory.up == (well,)
+    assert directory.answering == (well, unready)
+    assert directory.away == (silent, starting)

@@ -12,7 +12,7 @@ import pytest
 from service.errors import cut_off, draining
 from service.http.replies import error_content
 from service.router.connection import Asked, BytesBody, Connection
-from service.router.groups import ConnectError, Group, LostError
+from service.router.groups import ConnectError, Group, LostError, SilentError
 from service.router.pool import MAX_AGE_SECONDS, MAX_IDLE_SECONDS, Pool, probe_silence
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
@@ -241,6 +241,50 @@ def test_an_answer_that_breaks_off_is_lost_and_its_connection_with_it() -> None:
             with pytest.raises(LostError):
                 await answer.read(max_bytes=1000)
             assert await _answer(pool) == (200, b"ok")
+
+    _run(main())
+
+
+def test_what_is_given_up_is_lost_at_once_and_not_sent_again() -> None:
+    async def main() -> None:
+        for asked in (POST, GET, replace(POST, is_patient=True)):
+            server = _Server(OK, b"")
+            async with _pool(server) as pool:
+                await _answer(pool)
+                pool.give_up("nothing waits")
+                waiting = asyncio.ensure_future(pool.ask(asked))
+                while len(server.requests) < 2:  # noqa: ASYNC110  # nothing tells
+                    await asyncio.sleep(0)
+                pool.give_up("it does not answer")
+                with pytest.raises(SilentError, match=r"^it does not answer$"):
+                    await waiting
+            assert (len(server.requests), server.num_connections) == (2, 1)
+
+    _run(main())
+
+
+def test_an_answer_that_has_begun_is_not_given_up() -> None:
+    async def main() -> None:
+        begun = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n"
+        server = _Server(begun)
+        async with _pool(server) as pool:
+            answer = await pool.ask(POST)
+            pool.give_up("it does not answer")
+            server.ends[0].write(b"0\r\n\r\n")
+            assert await answer.read(max_bytes=100) == b"ok"
+
+    _run(main())
+
+
+def test_a_server_that_is_asked_briefly_is_not_waited_for() -> None:
+    async def main() -> None:
+        async with _pool(_Server(b"")) as pool:
+            with pytest.raises(SilentError, match=r"silent for 0\.05 seconds"):
+                await pool.ask_briefly(GET, seconds=0.05)
+            assert not pool._waiting
+        async with _pool(_Server(OK)) as pool:
+            answer = await pool.ask_briefly(GET, seconds=10.0)
+            assert await answer.read(max_bytes=100) == b"ok"
 
     _run(main())
 
