@@ -17,7 +17,8 @@ from typing import Any, Protocol
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from model.documents.kinds import ENDINGS, kind_of, media_type
+from model.documents.kinds import ENDINGS, kind_of
+from model.documents.media_types import HEAD_BYTES, media_type_of_file
 from model.text.constraints.glossary import Glossary
 from service.access.access import Access, Caller, key_required
 from service.documents.jobs import DocumentJob, JobOptions, Owner, no_such_document
@@ -149,13 +150,14 @@ class Receiving:
             RequestError: A 409: there is none; a 404: it has just been removed; a 503.
         """
         path = self.queue.result(job).result
-        found = await self.queue.on_disk(_stat, path)
+        found = await self.queue.on_disk(_seen, path)
         if found is None:
             raise no_such_document()
+        status, head = found
         return FileReply(
             path,
-            found,
-            media_type=media_type(job.asked.kind),
+            status,
+            media_type=media_type_of_file(job.asked.kind, head),
             name=translated_name(job.asked),
             on_sent=on_sent,
         )
@@ -274,9 +276,11 @@ async def _joined(head: bytes, pieces: AsyncIterator[bytes]) -> AsyncIterator[by
         yield piece
 
 
-def _stat(path: Path) -> os.stat_result | None:
+def _seen(path: Path) -> tuple[os.stat_result, bytes] | None:
+    """What the system says of a file, and its first bytes; nothing if it is gone."""
     try:
-        return path.stat()
+        with path.open("rb") as file:
+            return os.fstat(file.fileno()), file.read(HEAD_BYTES)
     except FileNotFoundError:
         return None
 

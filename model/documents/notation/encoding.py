@@ -7,7 +7,9 @@ has no references says itself what is done about it.
 
 import codecs
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal
 
 from model.errors import DocumentError, shown
@@ -19,6 +21,8 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
+# The first begins with the mark of UTF-16, behind which no text has a NUL.
+_UTF32_MARKS = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 _XML_DECLARATION = re.compile(
     rb"^<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([A-Za-z0-9._:-]{1,40})[\"']"
 )
@@ -27,14 +31,64 @@ _META_CHARSET = re.compile(
     re.IGNORECASE,
 )
 _META_REACH = 4096
-# As browsers read them.
-_WIDER = {
-    "iso8859-1": "cp1252",
-    "ascii": "cp1252",
-    "gb2312": "gb18030",
-    "gbk": "gb18030",
-    "utf-8-sig": "utf-8",
-}
+# As browsers read them (WHATWG, Encoding, section 4.2).
+_WIDER: Mapping[str, str] = MappingProxyType(
+    {
+        "iso8859-1": "cp1252",
+        "ascii": "cp1252",
+        "iso8859-9": "cp1254",
+        "iso8859-11": "cp874",
+        "tis-620": "cp874",
+        "gb2312": "gb18030",
+        "gbk": "gb18030",
+        "shift_jis": "cp932",
+        "euc_kr": "cp949",
+        "utf-8-sig": "utf-8",
+    }
+)
+# Labels of the same table that Python does not know, by its own name of what they mean.
+_LABELS: Mapping[str, str] = MappingProxyType(
+    {
+        label: codec
+        for codec, labels in {
+            "utf-8": "unicode-1-1-utf-8 unicode11utf8 unicode20utf8 x-unicode20utf8",
+            "utf-16-le": "csunicode iso-10646-ucs-2 ucs-2 unicode unicodefeff",
+            "utf-16-be": "unicodefffe",
+            "iso8859-2": "iso88592",
+            "iso8859-3": "iso88593",
+            "iso8859-4": "iso88594",
+            "iso8859-5": "iso88595",
+            "iso8859-6": "csiso88596e csiso88596i iso-8859-6-e iso-8859-6-i iso88596",
+            "iso8859-7": "iso88597 sun_eu_greek",
+            "iso8859-8": "csiso88598e iso-8859-8-e iso88598 visual"
+            " csiso88598i iso-8859-8-i logical",
+            "iso8859-10": "iso885910",
+            "iso8859-13": "iso885913",
+            "iso8859-14": "iso885914",
+            "iso8859-15": "csisolatin9 iso885915",
+            "koi8-r": "koi koi8",
+            "koi8-u": "koi8-ru",
+            "mac-roman": "csmacintosh mac x-mac-roman",
+            "mac-cyrillic": "x-mac-cyrillic x-mac-ukrainian",
+            "cp874": "dos-874 iso885911 windows-874",
+            "cp1250": "x-cp1250",
+            "cp1251": "x-cp1251",
+            "cp1252": "iso88591 x-cp1252",
+            "cp1253": "x-cp1253",
+            "cp1254": "iso88599 x-cp1254",
+            "cp1255": "x-cp1255",
+            "cp1256": "x-cp1256",
+            "cp1257": "x-cp1257",
+            "cp1258": "x-cp1258",
+            "gbk": "csgb2312 gb_2312 gb_2312-80 x-gbk",
+            "big5": "cn-big5 x-x-big5",
+            "euc_jp": "cseucpkdfmtjapanese x-euc-jp",
+            "cp932": "windows-31j x-sjis",
+            "cp949": "cseuckr csksc56011987 iso-ir-149 ks_c_5601-1989 ksc_5601 windows-949",
+        }.items()
+        for label in labels.split()
+    }
+)
 # Codecs of Python that no file is in; some take quadratic time.
 _NO_ENCODINGS = frozenset(
     {"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape", "utf-7"}
@@ -64,7 +118,7 @@ class Encoded:
 
 def has_mark(data: bytes) -> bool:
     """Whether a file begins with a byte order mark, which stands above what it declares."""
-    return data.startswith(tuple(mark for mark, _ in _MARKS))
+    return data.startswith((*(mark for mark, _ in _MARKS), *_UTF32_MARKS))
 
 
 def decoded(kind: str, data: bytes) -> Encoded:
@@ -73,7 +127,7 @@ def decoded(kind: str, data: bytes) -> Encoded:
     Raises:
         DocumentError: It is neither.
     """
-    mark, codec = next(((mark, name) for mark, name in _MARKS if data.startswith(mark)), (b"", ""))
+    mark, codec = _marked(kind, data)
     return _decoded(kind, data, mark, codec or "utf-8", "strict")
 
 
@@ -83,11 +137,28 @@ def decoded_markup(kind: str, data: bytes) -> Encoded:
     Raises:
         DocumentError: It is not in that encoding, or the encoding is not known.
     """
-    mark, codec = next(((mark, name) for mark, name in _MARKS if data.startswith(mark)), (b"", ""))
+    mark, codec = _marked(kind, data)
     if not codec:
-        match = _XML_DECLARATION.match(data) or _META_CHARSET.search(data[:_META_REACH])
-        codec = _as_browsers_read(kind, match[1].decode("ascii")) if match else "utf-8"
+        name = _declared(data)
+        codec = _as_browsers_read(kind, name) if name else "utf-8"
     return _decoded(kind, data, mark, codec, "xmlcharrefreplace")
+
+
+def charset_of_text(head: bytes) -> str:
+    """The name, as a reply over HTTP says it, of the encoding of a file that `decoded` reads.
+
+    Args:
+        head: Its first bytes.
+    """
+    return "utf-16" if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8"
+
+
+def charset_of_markup(head: bytes) -> str:
+    """The same of a file that `decoded_markup` reads; its first 4,096 bytes are enough."""
+    name = "" if has_mark(head) else _declared(head)
+    if not name or _as_browsers_read("html", name) == "utf-8":
+        return charset_of_text(head)
+    return name.lower()
 
 
 def decoded_as(kind: str, data: bytes, name: str) -> Encoded:
@@ -103,6 +174,25 @@ def decoded_as(kind: str, data: bytes, name: str) -> Encoded:
     return _decoded(kind, data, b"", codec, "strict")
 
 
+def _marked(kind: str, data: bytes) -> tuple[bytes, str]:
+    """The byte order mark of a file, and the codec that it tells, if there is one.
+
+    Raises:
+        DocumentError: It is that of UTF-32.
+    """
+    if data.startswith(_UTF32_MARKS):
+        raise DocumentError(
+            kind, "is text in UTF-32; files of text are UTF-8, or UTF-16 with its mark"
+        )
+    return next(((mark, name) for mark, name in _MARKS if data.startswith(mark)), (b"", ""))
+
+
+def _declared(data: bytes) -> str:
+    """The encoding that a file of XML or HTML says it is in, or nothing."""
+    match = _XML_DECLARATION.match(data) or _META_CHARSET.search(data[:_META_REACH])
+    return match[1].decode("ascii") if match else ""
+
+
 def _decoded(kind: str, data: bytes, mark: bytes, codec: str, errors: Errors) -> Encoded:
     try:
         text = data[len(mark) :].decode(codec)
@@ -114,7 +204,7 @@ def _decoded(kind: str, data: bytes, mark: bytes, codec: str, errors: Errors) ->
 def _known(kind: str, name: str) -> str:
     """Python's name of an encoding of text."""
     try:
-        info = codecs.lookup(name)
+        info = codecs.lookup(_LABELS.get(name.lower(), name))
         "".encode(info.name)
     except (LookupError, ValueError) as error:  # ValueError: a NUL in the name, too
         raise _unknown(kind, name) from error

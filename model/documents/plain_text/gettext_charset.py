@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from model.documents.notation.encoding import decoded, decoded_as, has_mark
+from model.documents.notation.encoding import charset_of_text, decoded, decoded_as, has_mark
 
 _HEADER = re.compile(
     rb"^msgid[ \t]*+(?:\"\"\s*+)++msgstr[ \t]*+((?:\"(?:[^\"\\\n]|\\.)*+\"\s*+)++)", re.MULTILINE
@@ -108,6 +108,17 @@ def decoded_catalogue(data: bytes) -> CatalogueText:
         is_declared=True,
         spellings=dict(_spellings(file.text, data, codec)),
     )
+
+
+def charset_of_catalogue(head: bytes) -> str:
+    """The charset of a catalogue, as a reply over HTTP says it.
+
+    Args:
+        head: Its first bytes, with its header.
+    """
+    found = None if has_mark(head) else _declaration(head)
+    name = found[1].decode("ascii", "replace").lower() if found else ""
+    return charset_of_text(head) if not name or name in _UNDECIDED else name
 
 
 def _declaration(data: bytes) -> re.Match[bytes] | None:

@@ -58,6 +58,10 @@ def test_a_result_that_has_just_been_removed_is_not_found(tmp_path: Path) -> Non
     (tmp_path / "result").write_bytes(b"four")
     reply = asyncio.run(receiving.result(done))
     assert reply.headers["content-length"] == "4"
+    assert reply.headers["content-type"] == "text/plain; charset=utf-8"
+    (tmp_path / "result").write_bytes("four".encode("utf-16"))
+    reply = asyncio.run(receiving.result(done))
+    assert reply.headers["content-type"] == "text/plain; charset=utf-16"
 
 
 class Forms:
