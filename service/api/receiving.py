@@ -24,7 +24,14 @@ from service.access.access import Access, Caller, key_required
 from service.documents.jobs import DocumentJob, JobOptions, Owner, no_such_document
 from service.documents.queue import DocumentQueue
 from service.documents.room import Upload
-from service.errors import ClientGoneError, Problem, RequestError, body_timeout, invalid
+from service.errors import (
+    ClientGoneError,
+    Problem,
+    RequestError,
+    body_timeout,
+    invalid,
+    scalar,
+)
 from service.front import Front
 from service.http.body import body_type, check_encoding
 from service.http.files import FileReply
@@ -250,12 +257,14 @@ def kind_and_name(file_name: str | None) -> tuple[str, str]:
     kind = kind_of(name)
     if kind is None:
         endings = ", ".join(f".{one}" for one in ENDINGS)
+        stem, dot, ending = name.rpartition(".")
         raise RequestError(
             Problem(
                 status=400,
                 code="unsupported_document",
                 message="Invalid request: file format not supported; the name of the file must"
                 f" end in one of {endings}",
+                value=scalar(dot + ending if stem else name),
                 limit=endings,
             )
         )

@@ -14,7 +14,7 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import Request
 
-from service.errors import RequestError, invalid, too_long
+from service.errors import RequestError, invalid, scalar, too_long
 from service.http.forms import boundary_of, no_form
 
 if TYPE_CHECKING:
@@ -182,9 +182,12 @@ class FormBody:
         _, options = parse_options_header(self._disposition)
         try:
             name = options.get(b"name", b"").decode("utf-8")
-            self.fields[name] = self._data.decode("utf-8")
+            value = self._data.decode("utf-8")
         except UnicodeDecodeError as error:
             raise invalid("the form is not valid UTF-8") from error
+        if name in self.fields:
+            raise invalid("the form has two fields of one name", value=scalar(name), limit=1)
+        self.fields[name] = value
 
     def _count(self, num_bytes: int) -> None:
         self._field_bytes += num_bytes

@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 from starlette.requests import Request
 
 from service.access.access import Caller
-from service.api.receiving import Receiving
+from service.api.receiving import Receiving, kind_and_name
 from service.documents.jobs import DocumentJob
 from service.documents.queue import DocumentQueue
 from service.documents.room import QueueLimits
@@ -62,6 +62,16 @@ def test_a_result_that_has_just_been_removed_is_not_found(tmp_path: Path) -> Non
     (tmp_path / "result").write_bytes("four".encode("utf-16"))
     reply = asyncio.run(receiving.result(done))
     assert reply.headers["content-type"] == "text/plain; charset=utf-16"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("a.pdf", ".pdf"), ("d:\\b\\a.tar.gz", ".gz"), ("README", "README"), (".pdf", ".pdf")],
+)
+def test_a_file_of_no_known_kind_is_refused_with_its_ending(name: str, value: str) -> None:
+    with pytest.raises(RequestError, match="file format not supported") as caught:
+        kind_and_name(name)
+    assert caught.value.problem.value == value
 
 
 class Forms:
