@@ -18,6 +18,7 @@ import webvtt
 from benchmarks.document_libraries.files import File
 from model.documents.formats import open_document
 from model.errors import DocumentError
+from model.text.marks.inline_codes import without_codes
 
 
 class Otherwise(TypedDict):
@@ -41,6 +42,8 @@ _HEADER = (
     'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=UTF-8\\n"\n'
     '"Plural-Forms: nplurals=2; plural=n != 1;\\n"\n\n'
 )
+_TAG = re.compile(r"<[^<>]*>")
+"""Of a cue, which is no text to ours."""
 _TRANSLATION = re.compile(rb'^(msgstr(?:\[\d+\])?) ".*(?:\n".*)*', re.MULTILINE)
 _CUES = "1\n00:00:01,000 --> 00:00:02,000\n{}\n\n2\n00:00:03,000 --> 00:00:04,000\nA dog.\n"
 _CAPTIONS = "WEBVTT\n\n00:01.000 --> 00:02.000\n{}\n\n00:03.000 --> 00:04.000\nA dog.\n"
@@ -101,7 +104,7 @@ def _compared(
     num_texts = 0
     others: list[Otherwise] = []
     for name, data in cases:
-        ours = _said(lambda data: iter(open_document(data, kind).texts), data)
+        ours = _said(lambda data: map(without_codes, open_document(data, kind).texts), data)
         theirs = _said(read, data)
         num_texts += len(ours)
         pairs = [(one, two) for one, two in zip(ours, theirs, strict=False) if one != two]
@@ -140,11 +143,12 @@ def _by_polib(data: bytes) -> Iterator[str]:
 
 
 def _by_srt(data: bytes) -> Iterator[str]:
-    return (cue.content for cue in srt.parse(data.decode()))
+    return (_TAG.sub("", cue.content) for cue in srt.parse(data.decode()))
 
 
 def _by_webvtt(data: bytes) -> Iterator[str]:
-    return (caption.raw_text for caption in webvtt.from_string(data.decode()).captions)
+    captions = webvtt.from_string(data.decode()).captions
+    return (_TAG.sub("", caption.raw_text) for caption in captions)
 
 
 _LIBRARIES: Mapping[str, tuple[str, Callable[[bytes], Iterator[str]]]] = {

@@ -8,8 +8,9 @@ text do not match, all of them keep their order.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from html.entities import html5
 from typing import Literal
 
@@ -23,15 +24,18 @@ what is a word of it."""
 SPACES = " \t\n\r\f"
 """White space that a document may fold."""
 
+REFERENCE = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{0,31});")
+"""A reference to a character, by its number or its name."""
+
 _FOLDED = re.compile(f"[{SPACES}]+")
-_REFERENCE = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{0,31});")
 _ALWAYS = {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;"}
 _NOWHERE: dict[int, str | None] = dict.fromkeys(
     [*range(9), 0x0B, 0x0C, *range(0x0E, 0x20), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF]
 )
 """Characters that XML has no notation for."""
 _MOST = 0x10FFFF
-_TAG_NAME = re.compile(r"</?([^\s/>]+)")
+# Of WebVTT's <c.yellow> only the first part, as </c> ends it.
+_TAG_NAME = re.compile(r"</?([^\s/>.]+)")
 _MAX_TOKENS = 8_000
 """Of one text, far below the number of codes."""
 
@@ -62,14 +66,24 @@ class Assembler:
         builder: Where texts are put.
         coded: A format's own notation of text, before it is written beside markup.
         unescape: What its references mean; if nothing is said, what they mean in XML.
+        escaped: From the notation of a text's source, without tags, to how its translation is
+            written; if nothing is said, as beside markup.
+        layout: From the same to what is done with all of a translation, once it is written.
     """
 
     def __init__(
-        self, builder: TemplateBuilder, *, coded: Escape = str, unescape: Escape | None = None
+        self,
+        builder: TemplateBuilder,
+        *,
+        coded: Escape = str,
+        unescape: Escape | None = None,
+        escaped: Callable[[str], Escape] | None = None,
+        layout: Callable[[str], Escape] | None = None,
     ) -> None:
         self._builder = builder
         self._coded = coded
-        self._unescape = unescape or xml_unescape
+        self._escaped = escaped or partial(reference_escape, unescape=unescape or xml_unescape)
+        self._layout = layout
         self._run: list[Token] = []
 
     def add(self, token: Token, *, is_folded: bool = True) -> None:
@@ -122,14 +136,18 @@ class Assembler:
             for piece in token.pieces
             if isinstance(piece, str)
         )
-        escape = reference_escape(raw, unescape=self._unescape)
+        escape = self._escaped(raw)
         text = "".join(parts)
         if text in self._builder.kept:
             self._builder.pieces.extend(_pieces(run))
             return
         coded = self._coded
         slot = self._builder.slot(
-            text, list(_pieces(run)), table.pieces, lambda said: escape(coded(said))
+            text,
+            list(_pieces(run)),
+            table.pieces,
+            lambda said: escape(coded(said)),
+            layout=str if self._layout is None else self._layout(raw),
         )
         self._builder.pieces.append(slot)
 
@@ -139,7 +157,7 @@ def xml_unescape(text: str) -> str:
 
     HTML reads some numbers otherwise (`html.unescape`). Names are HTML's; others stay.
     """
-    return _REFERENCE.sub(lambda found: _character(found[0]), text)
+    return REFERENCE.sub(lambda found: _character(found[0]), text)
 
 
 def _character(reference: str) -> str:
@@ -161,17 +179,24 @@ def reference_escape(raw: str, *, always: str = "", unescape: Escape = xml_unesc
         unescape: What a reference means.
     """
     table = {**_ALWAYS, **{ord(character): f"&#{ord(character)};" for character in always}}
-    references = () if "<![CDATA[" in raw else _REFERENCE.findall(raw)
-    for reference in references:
-        meant = unescape(reference)
-        is_plain = meant.isascii() and (meant.isalnum() or meant in " \t\n\f")
-        if len(meant) == 1 and not is_plain:
-            table[ord(meant)] = reference
+    if "<![CDATA[" not in raw:
+        table |= references_of(raw, unescape)
 
     def escape(text: str) -> str:
         return text.translate(_NOWHERE).translate(table)
 
     return escape
+
+
+def references_of(raw: str, unescape: Escape = xml_unescape) -> dict[int, str]:
+    """The references of a notation, by the characters that they stand for and others may too."""
+    found: dict[int, str] = {}
+    for reference in REFERENCE.findall(raw):
+        meant = unescape(reference)
+        is_plain = meant.isascii() and (meant.isalnum() or meant in " \t\n\f")
+        if len(meant) == 1 and not is_plain:
+            found[ord(meant)] = reference
+    return found
 
 
 def _parted(token: Token, *, is_begin: bool) -> tuple[str, Token]:

@@ -35,6 +35,7 @@ class Slot:
         original: What stands there in the source.
         codes: What each inline code of the text stands for.
         escape: Notation of characters that are text.
+        layout: What is done with all of a translation, once it is written.
         is_source: The original is the text itself, and not an empty place for its translation.
     """
 
@@ -42,6 +43,7 @@ class Slot:
     original: tuple["Piece", ...]
     codes: Mapping[str, tuple["Piece", ...]]
     escape: Escape
+    layout: Escape = str
     is_source: bool = True
 
 
@@ -137,7 +139,8 @@ class Template:
             if is_same or (is_blank and without_codes(source).strip()):
                 yield from self._written(piece.original, translations)
                 continue
-            yield from self._translated(piece, with_codes_of(source, translation), translations)
+            own = with_codes_of(source, translation)
+            yield piece.layout("".join(self._translated(piece, own, translations)))
 
     def _translated(
         self, slot: Slot, translation: str, translations: Sequence[str]
@@ -264,6 +267,7 @@ class TemplateBuilder:
         codes: Mapping[str, tuple[Piece, ...]],
         escape: Escape,
         *,
+        layout: Escape = str,
         is_source: bool = True,
     ) -> Slot:
         """A place for one more text; it still has to be put among the pieces."""
@@ -277,6 +281,7 @@ class TemplateBuilder:
             original=tuple(original),
             codes=codes,
             escape=escape,
+            layout=layout,
             is_source=is_source,
         )
 

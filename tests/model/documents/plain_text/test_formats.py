@@ -160,7 +160,8 @@ def test_notes_styles_and_settings_of_webvtt_stay() -> None:
         "WEBVTT head\n\nSTYLE\n::cue { color: red }\n\nNOTE\nabout\n\nid\n"
         "00:01.000 --> 00:04.000 line:0\n<v Ann>one\n"
     )
-    assert opened(source, "vtt").texts == ("<v Ann>one",)
+    assert opened(source, "vtt").texts == ("one",)
+    assert in_capitals(source, "vtt") == source.replace("one", "ONE")
 
 
 @pytest.mark.parametrize(
