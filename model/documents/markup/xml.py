@@ -2,7 +2,7 @@
 
 Owns that rule, and how events of any XML become tokens by the roles of their elements. An element
 with text between its tags has prose, so elements in it are inside a sentence; all others are
-borders. The caller may say otherwise by name. `translate="no"` is honoured.
+borders. The caller may say otherwise by name. `translate="no"` and `xml:space` are honoured.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -38,7 +38,7 @@ def open_xml(data: bytes, options: DocumentOptions, limits: DocumentLimits) -> D
     encoded = decoded_markup("xml", data)
     events = list(xml_events(encoded.text, "xml", limits))
     builder = TemplateBuilder(kind="xml", limits=limits)
-    read_xml(events, mixed_roles(events, options), builder)
+    read_xml(events, mixed_roles(events, options), builder, says_space=True)
     return document_of("xml", builder.template(), encoded.encoded)
 
 
@@ -58,7 +58,7 @@ def xml_template(
     if not is_whole:
         events, roles = events[1:-1], roles[1:]
     builder = TemplateBuilder(kind="xml", limits=limits)
-    read_xml(events, roles, builder)
+    read_xml(events, roles, builder, says_space=True)
     return builder.template()
 
 
@@ -105,6 +105,7 @@ def read_xml(
     *,
     is_prose: bool = True,
     is_folded: bool = True,
+    says_space: bool = False,
     attributes: ReadAttributes | None = None,
 ) -> None:
     """Put events into a template.
@@ -115,6 +116,7 @@ def read_xml(
         builder: Where texts are put.
         is_prose: There is text outside of elements of that role.
         is_folded: White space has no meaning.
+        says_space: It has one where an element's `xml:space` says so.
         attributes: Which are read by people, and are texts.
     """
     reader = _Reader(
@@ -122,6 +124,7 @@ def read_xml(
         iter(roles),
         num_prose=int(is_prose),
         is_folded=is_folded,
+        says_space=says_space,
         attributes=attributes or {},
     )
     for event in events:
@@ -137,10 +140,12 @@ class _Reader:
         *,
         num_prose: int,
         is_folded: bool,
+        says_space: bool,
         attributes: ReadAttributes,
     ) -> None:
         self._attributes = attributes
-        self._is_folded = is_folded
+        self._says_space = says_space
+        self._is_folded = [is_folded]  # in the file, and in every open element
         self._builder = builder
         self._assembler = Assembler(builder)
         self._outer: list[tuple[Assembler, list[Piece], int]] = []
@@ -163,7 +168,7 @@ class _Reader:
                 self._assembler.add(Token(kind="border", pieces=(place,)))
             case "text" if self._num_prose:
                 token = Token(kind="text", pieces=(event.raw,), text=event.text)
-                self._assembler.add(token, is_folded=self._is_folded)
+                self._assembler.add(token, is_folded=self._is_folded[-1])
             case "reference" if self._num_prose:
                 self._assembler.add(Token(kind="word", pieces=(event.raw,)))
             case "start" | "end" if role == "inline":
@@ -189,8 +194,13 @@ class _Reader:
         """The role of the element that a tag begins or ends."""
         if event.kind == "start":
             self._opened.append(next(self._roles))
+            said = event.attributes.get("xml:space") if self._says_space else None
+            self._is_folded.append(self._is_folded[-1] if said is None else said != "preserve")
             return self._opened[-1]
-        return self._opened.pop() if event.kind == "end" else None
+        if event.kind == "end":
+            self._is_folded.pop()
+            return self._opened.pop()
+        return None
 
     def _inline(self, event: Event) -> None:
         """A tag inside a sentence; one that closes itself, or stands for a space, is one token."""

@@ -196,3 +196,16 @@ def test_segments_of_version_two_too() -> None:
 def test_other_xml_is_no_xliff() -> None:
     with pytest.raises(DocumentError, match="is XML of another kind"):
         open_document(b"<html/>", "xliff")
+
+
+def test_white_space_has_a_meaning_where_an_element_says_so() -> None:
+    markup = (
+        '<r><p>one\n  two</p><v xml:space="preserve">one\n  two <b>x\ny</b>'
+        '<i xml:space="default">a\n  b</i></v><w>one\n  two</w></r>'
+    )
+    assert plain_texts(markup) == ["one two", "one\n  two x\nya b", "one two"]
+    document = open_document(markup.encode(), "xml")
+    rebuilt = document.rebuild([text.upper() for text in document.texts]).decode()
+    assert '<v xml:space="preserve">ONE\n  TWO <b>X\nY</b>' in rebuilt
+    assert "<p>ONE TWO</p>" in rebuilt
+    assert document.rebuild(document.texts).decode() == markup
