@@ -1,7 +1,8 @@
 """Documents that are zip archives: bounded reading of members, and archives with some replaced.
 
 Owns what is refused of an archive: too many or too large members by what its directory declares
-(no more is ever unpacked), encryption, names that come twice, damage. Members that are not replaced
+(no more is ever unpacked), encryption, names that come twice, damage. What is wrong with a member
+is told with its name. Members that are not replaced
 are copied. Names in UTF-8 are read as such whether or not the archive says so, and are written with
 its saying so. What is in a member is for the formats to say.
 """
@@ -10,9 +11,11 @@ import copy
 import io
 import lzma
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
+from model.documents.markup.xml_events import Event, xml_events
 from model.documents.notation.document import Document
 from model.documents.notation.encoding import Encoded, decoded_markup
 from model.documents.notation.limits import DocumentLimits, check_read
@@ -23,8 +26,7 @@ _COMPOUND_FILE = bytes.fromhex("d0cf11e0a1b11ae1")
 _IS_ENCRYPTED = 0x1
 _IS_UTF8 = 0x800
 _DAMAGES = (
-    BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, ValueError,
-    RuntimeError,  # a compression that Python does not know
+    BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, ValueError, RuntimeError,
 )  # fmt: skip
 
 
@@ -87,12 +89,21 @@ class Archive:
 
     def text(self, name: str) -> Encoded:
         """A member that is XML or HTML; errors as of `read`, and of its encoding."""
-        return decoded_markup(self._kind, self.read(name))
+        data = self.read(name)
+        with _in_member(name):
+            return decoded_markup(self._kind, data)
+
+    def events(self, name: str, limits: DocumentLimits) -> Iterator[Event]:
+        """The events of a member that is XML; errors as of `text`, and of them."""
+        text = self.text(name).text
+        with _in_member(name):
+            yield from xml_events(text, self._kind, limits)
 
     def rebuilt(self, replaced: Mapping[str, bytes]) -> bytes:
         """The archive with other bytes for some members."""
         output = io.BytesIO()
         with ZipFile(output, "w") as archive:
+            archive.comment = self._zip.comment
             for name, member in self._members.items():
                 new = copy.copy(member)
                 new.extra = b""
@@ -103,10 +114,26 @@ class Archive:
         try:
             with self._zip.open(member) as file:
                 return file.read(member.file_size)  # without a size it would unpack first, then cut
+        except NotImplementedError as error:
+            raise DocumentError(
+                self._kind,
+                f"has a member {shown(member.filename)} that is packed by method"
+                f" {member.compress_type}; methods 0, 8, 12 and 14 are read",
+            ) from error
         except _DAMAGES as error:
             raise DocumentError(
                 self._kind, f"has a damaged member {shown(member.filename)}: {error}"
             ) from error
+
+
+@contextmanager
+def _in_member(name: str) -> Iterator[None]:
+    """Whatever is wrong is said to be so in a member."""
+    try:
+        yield
+    except DocumentError as error:
+        problem = f"has a member {shown(name)} that {error.problem}"
+        raise DocumentError(error.kind, problem) from error
 
 
 def _name(member: ZipInfo) -> str:
@@ -137,7 +164,10 @@ def archived_document(
     """
     check_read(kind, archive.size(names), limits)
     encoded = {name: archive.text(name) for name in names}
-    templates = {name: read(name, member.text) for name, member in encoded.items()}
+    templates: dict[str, Template] = {}
+    for name, member in encoded.items():
+        with _in_member(name):
+            templates[name] = read(name, member.text)
     texts = tuple(text for template in templates.values() for text in template.texts)
     if len(texts) > limits.max_texts:
         raise DocumentError(kind, f"has {len(texts)} texts; at most {limits.max_texts} are read")

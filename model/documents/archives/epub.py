@@ -1,7 +1,8 @@
 """EPUB: the pages that the package lists, read as HTML is, contents, title and language.
 
 Owns where these are. Pages are XML, so Expat finds their tags; which of them are inside a sentence
-is what HTML says (`model.documents.markup.html`).
+is what HTML says (`model.documents.markup.html`). A page may be a drawing (SVG), which is read as
+any XML is; drawings inside of pages are pictures, and stay.
 """
 
 import posixpath
@@ -14,7 +15,7 @@ from model.documents.archives.archive import Archive, archived_document
 from model.documents.markup.html import read_page
 from model.documents.markup.html_elements import BLOCK_ELEMENTS, VOID_ELEMENTS
 from model.documents.markup.html_events import Event as PageEvent
-from model.documents.markup.xml import Role, read_xml
+from model.documents.markup.xml import Role, mixed_roles, read_xml
 from model.documents.markup.xml_events import Event, xml_events
 from model.documents.notation.assembly import xml_unescape
 from model.documents.notation.document import Document, DocumentOptions
@@ -26,6 +27,10 @@ _CONTAINER = "META-INF/container.xml"
 _ENCRYPTION = "META-INF/encryption.xml"
 _PAGE = "application/xhtml+xml"
 _CONTENTS = "application/x-dtbncx+xml"
+_DRAWING = "image/svg+xml"
+_NO_TEXT_OF_DRAWINGS = frozenset(
+    f"{prefix}{name}" for prefix in ("", "svg:") for name in ("style", "script", "metadata")
+)
 _LANGUAGE = "dc:language"
 _TITLES = frozenset({"dc:title", "dc:description"})
 
@@ -38,7 +43,7 @@ def open_epub(data: bytes, options: DocumentOptions, limits: DocumentLimits) -> 
     """
     archive = Archive("epub", data, limits)
     package = _package(archive, limits)
-    kinds = dict(_members(archive, package, limits))
+    kinds = _members(archive, package, limits)
     names = [package, *(name for name in kinds if name in archive.names and name != package)]
     if not _encrypted(archive, limits).isdisjoint(names):
         raise DocumentError("epub", "is encrypted")
@@ -48,9 +53,15 @@ def open_epub(data: bytes, options: DocumentOptions, limits: DocumentLimits) -> 
         if kinds.get(name) == _PAGE:
             page = (_page_event(event) for event in events if event.raw)
             return read_page(page, "epub", options, limits, unescape=xml_unescape)
-        found = _with_language(list(events))
         builder = TemplateBuilder(kind="epub", limits=limits)
-        read_xml(found, _roles(found), builder, is_prose=False)
+        if kinds.get(name) == _DRAWING:
+            found = list(events)
+            ignored = options.ignored_elements | _NO_TEXT_OF_DRAWINGS
+            roles = mixed_roles(found, replace(options, ignored_elements=ignored))
+        else:
+            found = _with_language(list(events))
+            roles = _roles(found)
+        read_xml(found, roles, builder, is_prose=False)
         return builder.template()
 
     return archived_document("epub", archive, names, limits, read)
@@ -58,7 +69,7 @@ def open_epub(data: bytes, options: DocumentOptions, limits: DocumentLimits) -> 
 
 def _package(archive: Archive, limits: DocumentLimits) -> str:
     """The name of the member that lists all others."""
-    for event in xml_events(archive.text(_CONTAINER).text, "epub", limits):
+    for event in archive.events(_CONTAINER, limits):
         if event.kind == "start" and event.local_name == "rootfile":
             return event.attributes.get("full-path", "")
     raise DocumentError("epub", f"names no package in {_CONTAINER}")
@@ -70,19 +81,29 @@ def _encrypted(archive: Archive, limits: DocumentLimits) -> frozenset[str]:
         return frozenset()
     return frozenset(
         unquote(event.attributes.get("URI", ""))
-        for event in xml_events(archive.text(_ENCRYPTION).text, "epub", limits)
+        for event in archive.events(_ENCRYPTION, limits)
         if event.kind == "start" and event.local_name == "CipherReference"
     )
 
 
-def _members(archive: Archive, package: str, limits: DocumentLimits) -> Iterator[tuple[str, str]]:
+def _members(archive: Archive, package: str, limits: DocumentLimits) -> dict[str, str]:
     """Names of pages and tables of contents, with their media types."""
     folder = posixpath.dirname(package)
-    for event in xml_events(archive.text(package).text, "epub", limits):
-        media_type = event.attributes.get("media-type", "")
-        if event.local_name == "item" and media_type in (_PAGE, _CONTENTS):
-            href = unquote(event.attributes.get("href", "").partition("#")[0])
-            yield posixpath.normpath(posixpath.join(folder, href)), media_type
+    listed: list[tuple[str, str, str]] = []
+    read_in_order: set[str] = set()
+    for event in archive.events(package, limits):
+        said = event.attributes
+        if event.local_name == "item":
+            href = unquote(said.get("href", "").partition("#")[0])
+            name = posixpath.normpath(posixpath.join(folder, href))
+            listed.append((said.get("id", ""), name, said.get("media-type", "")))
+        elif event.local_name == "itemref":
+            read_in_order.add(said.get("idref", ""))
+    return {
+        name: media_type
+        for own_id, name, media_type in listed
+        if media_type in (_PAGE, _CONTENTS) or (media_type == _DRAWING and own_id in read_in_order)
+    }
 
 
 def _with_language(events: Sequence[Event]) -> list[Event]:

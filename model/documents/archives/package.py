@@ -7,7 +7,6 @@ where parts lie. Which types have text is for the formats to say.
 from collections.abc import Mapping
 
 from model.documents.archives.archive import Archive
-from model.documents.markup.xml_events import xml_events
 from model.documents.notation.limits import DocumentLimits, check_read
 
 _TYPES = "[Content_Types].xml"
@@ -27,7 +26,7 @@ def part_types(kind: str, archive: Archive, limits: DocumentLimits) -> Mapping[s
     check_read(kind, archive.size([_TYPES]), limits)
     endings: dict[str, str] = {}
     own: dict[str, str] = {}
-    for event in xml_events(archive.text(_TYPES).text, kind, limits):
+    for event in archive.events(_TYPES, limits):
         if event.kind != "start":
             continue
         said = event.attributes

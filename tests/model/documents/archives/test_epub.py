@@ -13,6 +13,7 @@ import pytest
 from lxml import etree
 
 from model.documents.formats import open_document
+from model.text.marks.inline_codes import without_codes
 from support.library_texts import NUM_DOCUMENTS, check, line
 from support.made_documents import archive, epub, members_of
 
@@ -98,3 +99,35 @@ def test_sections_and_numbers_of_pages_are_read_as_xml() -> None:
     assert "It\x92s a < b" in document.texts
     rebuilt = members_of(document.rebuild([f"’ {text}" for text in document.texts]))
     assert rebuilt["o/p 1.xhtml"] == "<html><p>’ It\x92s a &lt; b</p></html>"
+
+
+def test_pages_that_are_drawings_are_read_and_pictures_are_not() -> None:
+    drawing = (
+        "<svg:svg xmlns:svg='s'><svg:style>a</svg:style><title>One</title><text>a <tspan>b</tspan>"
+        "</text><text><tspan>c</tspan><tspan>d</tspan></text></svg:svg>"
+    )
+    members = members_of(epub("<html><p>One.</p></html>"))
+    items = "".join(
+        f"<item id='{name}' href='{name}.svg' media-type='image/svg+xml'/>" for name in "xy"
+    )
+    package = members["o/b.opf"].replace("</manifest>", f"{items}</manifest>")
+    package = package.replace("</package>", "<spine><itemref idref='x'/></spine></package>")
+    members |= {"o/b.opf": package, "o/x.svg": drawing, "o/y.svg": "<!DOCTYPE [broken"}
+    document = open_document(archive(members), "epub")
+    assert [without_codes(text) for text in document.texts[-4:]] == ["One", "a b", "c", "d"]
+    rebuilt = members_of(document.rebuild([text.upper() for text in document.texts]))
+    assert rebuilt["o/x.svg"] == (
+        "<svg:svg xmlns:svg='s'><svg:style>a</svg:style><title>ONE</title><text>A <tspan>B</tspan>"
+        "</text><text><tspan>C</tspan><tspan>D</tspan></text></svg:svg>"
+    )
+    assert rebuilt["o/y.svg"] == members["o/y.svg"]
+
+
+def test_the_comment_of_an_archive_stays() -> None:
+    data = io.BytesIO(epub("<html><p>One.</p></html>"))
+    with zipfile.ZipFile(data, "a") as book:
+        book.comment = b"of a tool"
+    document = open_document(data.getvalue(), "epub")
+    rebuilt = document.rebuild([text.upper() for text in document.texts])
+    with zipfile.ZipFile(io.BytesIO(rebuilt)) as book:
+        assert book.comment == b"of a tool"

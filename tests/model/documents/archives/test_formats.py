@@ -345,6 +345,11 @@ BOMB = archive({"word/document.xml": b"\0" * 3_000_000})
 DAMAGED = bytearray(docx("<w:p/>"))
 DAMAGED[DAMAGED.index(b"word/document.xml") + 30] ^= 0xFF
 
+PACKED = bytearray(docx("<w:p/>"))
+PACKED[PACKED.index(b"word/document.xml") - 30 + 8] = 97
+PACKED[PACKED.rindex(b"word/document.xml") - 46 + 10] = 97
+MEMBER = "has a member 'word/document.xml' that"
+
 
 @pytest.mark.parametrize(
     ("data", "kind", "problem"),
@@ -355,9 +360,29 @@ DAMAGED[DAMAGED.index(b"word/document.xml") + 30] ^= 0xFF
         (archive({str(n): "" for n in range(30)}), "docx", "has 30 members; at most 20 are read"),
         (docx("<w:p/>")[:-30], "docx", "is no zip archive"),
         (bytes(DAMAGED), "docx", "has a damaged member 'word/document.xml'"),
-        (docx("<w:p>"), "docx", "is not well-formed XML: mismatched tag on line 2"),
-        (docx("<w:p>" * 500 + "</w:p>" * 500), "docx", "has elements nested more than 100 deep"),
-        (docx("<w:p/>" * 5000), "docx", "has more than 2000 tags"),
+        (bytes(PACKED), "docx", f"{MEMBER} is packed by method 97; methods 0, 8"),
+        (docx("<w:p>"), "docx", f"{MEMBER} is not well-formed XML: mismatched tag on line 2"),
+        (
+            docx("<w:p>" * 500 + "</w:p>" * 500),
+            "docx",
+            f"{MEMBER} has elements nested more than 100 deep",
+        ),
+        (docx("<w:p/>" * 5000), "docx", f"{MEMBER} has more than 2000 tags"),
+        (
+            epub("<html><p></html>"),
+            "epub",
+            "has a member 'o/p 1.xhtml' that is not well-formed XML: mismatched tag on line 1",
+        ),
+        (
+            archive({**members_of(epub("")), "o/b.opf": "<package>"}),
+            "epub",
+            "has a member 'o/b.opf' that is not well-formed XML: no element found",
+        ),
+        (
+            epub("<?xml version='1.0' encoding='klingon'?><html/>"),
+            "epub",
+            "has a member 'o/p 1.xhtml' that is in an unknown encoding, 'klingon'",
+        ),
         (docx("<w:p/>"), "xlsx", "is an archive without the parts of this format"),
         (docx("<w:p/>"), "odt", "is an archive without the parts of this format"),
         (docx("<w:p/>"), "epub", "has no member 'META-INF/container.xml'"),
@@ -365,7 +390,7 @@ DAMAGED[DAMAGED.index(b"word/document.xml") + 30] ^= 0xFF
         (
             epub("<!DOCTYPE x [<!ENTITY a 'bb'><!ENTITY b '&a;&a;'>]><x>&b;</x>"),
             "epub",
-            "declares entities, which are not read",
+            "has a member 'o/p 1.xhtml' that declares entities, which are not read",
         ),
     ],
 )
