@@ -6,6 +6,7 @@ is not JSON is refused, and strings are found in one that is.
 
 import json
 import re
+from itertools import accumulate
 
 from model.documents.notation.document import Document, DocumentOptions, document_of
 from model.documents.notation.encoding import decoded
@@ -15,6 +16,9 @@ from model.errors import DocumentError
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"')
 _NAME_END = re.compile(r"\s*:")
+_BRACKET = re.compile(rf"{_STRING.pattern}|[\[\]{{}}]")
+_MAX_DEPTH = 500
+"""Of lists and objects in each other: Python's `json` calls itself for each."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -27,10 +31,11 @@ def open_json(data: bytes, _options: DocumentOptions, limits: DocumentLimits) ->
     """
     encoded = decoded("json", data)
     text = encoded.text
+    depth, most = _depth(text), min(limits.max_depth, _MAX_DEPTH)
+    if depth > most:
+        raise DocumentError("json", f"is nested {depth} deep; at most {most} are read")
     try:
         json.loads(text, parse_int=str)  # `int` refuses very long numbers
-    except RecursionError as error:
-        raise DocumentError("json", "is nested too deeply") from error
     except ValueError as error:
         raise DocumentError("json", f"is not JSON: {error}") from error
     builder = TemplateBuilder(kind="json", limits=limits)
@@ -47,6 +52,12 @@ def open_json(data: bytes, _options: DocumentOptions, limits: DocumentLimits) ->
         )
     builder.pieces.append(text[done:])
     return document_of("json", builder.template(), encoded.encoded)
+
+
+def _depth(text: str) -> int:
+    """How many lists and objects are in each other."""
+    brackets = (found[0] for found in _BRACKET.finditer(text) if found[0][0] != '"')
+    return max(accumulate(1 if one in "[{" else -1 for one in brackets), default=0)
 
 
 def _notation(raw: str) -> Escape:

@@ -172,7 +172,8 @@ def test_notes_styles_and_settings_of_webvtt_stay() -> None:
         ("hello", "po", "has on line 1 what is no part of an entry"),
         ('msgid "a', "po", "has on line 1 what is no part of an entry"),
         ("{'a': 1}", "json", "is not JSON"),
-        ("[" * 100_000, "json", "is nested too deeply"),
+        ("[" * 100_000, "json", "is nested 100000 deep; at most 500 are read"),
+        ('{"a":[' * 251 + "]}" * 251, "json", "is nested 502 deep; at most 500 are read"),
         ('a,"b\nc', "csv", "is no table"),
         ("a," + "b" * 200_000, "csv", "is no table: field larger than field limit"),
     ],
@@ -265,6 +266,11 @@ def test_values_of_json_are_texts_and_names_are_not() -> None:
     value = {"a": 'Eins "1"\n', "b": {"c": ["zwei\\", 3, True]}, "d": "\ud800"}
     assert json.loads(rebuilt) == value
     assert "\n\t" in rebuilt
+
+
+def test_brackets_of_strings_do_not_count_as_depth() -> None:
+    source = "[" * 500 + '"' + "[{" * 900 + '\\"[a"' + "]" * 500
+    assert in_capitals(source, "json") == source.replace("a", "A")
 
 
 @pytest.mark.parametrize("number", ["7" * 5_000, "-0." + "7" * 5_000, "1e999999", "NaN"])
