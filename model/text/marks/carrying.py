@@ -27,8 +27,8 @@ from model.text.marks.patterns import Kind
 from model.text.marks.placing import placed_marks
 
 _ORDERED = re.compile(r"%[#0+-]{0,3}\d{0,3}(?:\.\d{1,3})?[A-Za-z@]{1,3}|\{\}")
-# Placeholders that a number is filled into, around which a sentence has plurals.
-_COUNTED = re.compile(r"%(?:\d\$)?\d?l{0,2}[diu]|\{(?:n|count|total|num\w*)\}")
+# Placeholders that a number is filled into, around which a sentence has plurals, and 100%%.
+_COUNTED = re.compile(r"%(?:\d\$)?\d?l{0,2}[diu]|\{(?:n|count|total|num\w*)\}|\d[\d.,]*+\s?%%")
 _MAX_LOOSE = 32
 # Where a word of the source may be divided, which no network reads.
 SOFT_HYPHEN = "\xad"

@@ -47,6 +47,7 @@ def placed(text: str, words: Sequence[str], alignment: Sequence[int]) -> str:
         ("Open {file}, {name}!", "Open X1, X2!"),
         ("{a}{b} and {c}/{d}", "X1 and X2"),
         ("You have %d of {count} files", "You have 47 of 58 files"),
+        ("The %d files are done (100%%)", "The 47 files are done (58)"),
         ("X1 sees {name}", "X1 sees X2"),
         ("I <b>love</b> it 😀 now", "I love it now"),
         ("Wow😀wow", "Wow wow"),

@@ -41,6 +41,17 @@ def test_a_message_is_one_mark_with_the_messages_inside_of_it(message: str) -> N
     assert found(f"You have {message} today.") == [(message, "placeholder")]
 
 
+@pytest.mark.parametrize("mark", ["100%%", "12.5%%", "1,000.5 %%", "%%", "7\u202f%%"])
+def test_an_escaped_percent_sign_is_one_mark_with_its_number(mark: str) -> None:
+    for text in ("It is done ({}).", "{} of all", "完成{}了", "(%s: {})"):
+        assert (mark, "placeholder") in found(text.format(mark)), text
+
+
+@pytest.mark.parametrize("text", ["v1.2.3.4%%", "x7%%", "%d%%", "%(n)d%%"])
+def test_a_percent_sign_behind_a_name_is_a_mark_by_itself(text: str) -> None:
+    assert found(text)[-1] == ("%%", "placeholder")
+
+
 @pytest.mark.parametrize(
     "path", ["~/.ssh/config", "/.well-known/x", "../.env", "./.git/config", "a/.b/c.txt", "a/.env"]
 )
