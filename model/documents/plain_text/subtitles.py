@@ -202,14 +202,17 @@ def _in_lines(raw: str) -> Escape:
 
 
 def _cut(text: str, num_lines: int) -> int:
-    """Where the first of so many lines ends: at the place nearest to its share.
+    """Where the first of so many lines ends: at the place nearest to its share of what is seen.
 
     Text without such a place, as one long word is, is not cut.
     """
-    share = len(text) // num_lines
-    found = list(_CUT.finditer(text))
-    for name in ("clear", "narrow"):
-        places = [match.end() for match in found if match.lastgroup == name]
-        if places:
-            return min(places, key=lambda place: abs(place - share))
-    return len(text)
+    places: dict[str, list[tuple[int, int]]] = {"clear": [], "narrow": []}
+    num_unseen = 0
+    for found in _CUT.finditer(text):
+        if found.lastgroup is None:
+            num_unseen += len(found[0])
+        else:
+            places[found.lastgroup].append((found.end(), found.end() - num_unseen))
+    share = (len(text) - num_unseen) // num_lines
+    nearest = places["clear"] or places["narrow"]
+    return min(nearest, key=lambda one: abs(one[1] - share), default=(len(text), 0))[0]

@@ -230,3 +230,11 @@ def test_a_cue_is_never_cut_inside_of_a_tag() -> None:
     assert document.rebuild(["我\U00100000很爱\U00104000它"]).decode() == cue_of(
         "vtt", '我<font color="#ffff00">很\n爱</font>它'
     )
+
+
+def test_tags_do_not_count_as_the_length_of_a_line() -> None:
+    source = cue_of("srt", 'I <font color="#ffff00" face="Arial">love</font> you\nas you are')
+    document = open_document(source.encode(), "srt")
+    (text,) = document.texts
+    rebuilt = document.rebuild([text.replace("as you are", "so wie du bist")]).decode()
+    assert rebuilt == source.replace("as you are", "so wie du bist")
