@@ -144,10 +144,12 @@ def _add_cue(builder: TemplateBuilder, lines: Sequence[str]) -> None:
 
 def _are_sentences(lines: Sequence[str]) -> bool:
     """Whether each of several lines ends where a sentence does."""
+    if len(lines) == 1:
+        return False
     said = ["".join(token.text for token in _tokens(line)).strip() for line in lines]
     text = " ".join(said)
     ends = accumulate(said, lambda end, line: end + 1 + len(line), initial=-1)
-    return len(lines) > 1 and {*ends} - {-1} <= {end for _, end in sentence_spans(text, "")}
+    return {*ends} - {-1} <= {end for _, end in sentence_spans(text, "")}
 
 
 def _tokens(raw: str) -> Iterator[Token]:
