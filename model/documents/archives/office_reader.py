@@ -1,0 +1,230 @@
+"""Texts of one part of Office Open XML: from its events to tokens of sentences.
+
+Owns which elements hold text, which end a sentence, which stay, and what lies between two stretches
+of a paragraph's text: the end of one run and the beginning of the next with its formatting is one
+inline code; where the formatting is the same, as editors leave it by the dozen, it is none.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from model.documents.archives.office_types import (
+    CHART,
+    HAS_BARE_TEXT,
+    KEEPS_SPACE,
+    MASTER,
+    SHEET,
+    THREADS,
+    TITLED,
+    WORKBOOK,
+)
+from model.documents.archives.page_texts import PAGE_TEXTS, add_page_text
+from model.documents.markup.xml_attributes import tag_pieces
+from model.documents.markup.xml_events import Event
+from model.documents.notation.assembly import Assembler, Token
+from model.documents.notation.template import Piece, TemplateBuilder
+
+_TITLES = frozenset({"title", "subject", "description", "keywords"})
+"""Of the properties of a document those that people write."""
+_BORDERS = (
+    _TITLES
+    | PAGE_TEXTS
+    | frozenset(
+        """
+    p si is text comment br cr tab ptab txbxContent tbl tc pt tx
+    """.split()  # noqa: SIM905  # one list a line
+    )
+)
+# Fields, what was deleted or is somewhere else now, readings, formulas, numbers of a chart.
+_SKIPPED = frozenset(
+    {"fld", "instrText", "delText", "moveFrom", "rPh", "rt", "oMath", "numCache", "numLit"}
+)
+_CELLS = frozenset({"strCache", "multiLvlStrCache"})
+_CELLS_IN_CHARTS = {"docx": frozenset[str](), "pptx": frozenset[str](), "xlsx": _CELLS}
+"""What a chart in a workbook shows of its cells, and a program reads there anew."""
+_CELL, _FORMULA, _VALUE, _CELL_TYPE, _STRING = "c", "f", "v", "t", "str"
+"""A cell of a sheet that holds a string as its value, which stays where a formula gives it."""
+_BETWEEN_RUNS = frozenset({"t", "r", "proofErr"})
+_PROPERTIES = "rPr"
+_DESCRIBED = frozenset({"descr", "title"})
+_VML_SHAPES = (
+    "shape",
+    "rect",
+    "roundrect",
+    "oval",
+    "line",
+    "polyline",
+    "arc",
+    "curve",
+    "image",
+    "group",
+)
+_ATTRIBUTES = {
+    "cNvPr": _DESCRIBED,
+    "docPr": _DESCRIBED,
+    "tblCaption": {"val"},
+    "tblDescription": {"val"},
+    "hyperlink": {"tooltip"},
+    "hlinkClick": {"tooltip"},
+    "hlinkHover": {"tooltip"},
+    **{name: {"alt"} for name in _VML_SHAPES},
+}
+
+
+_DRAWN_TEXT = "a:t"
+_CODE = re.compile(r"_x((?!D[89A-F])[0-9A-F]{4})_", re.IGNORECASE)
+_LIKE_CODE = re.compile(r"_(?=x[0-9A-Fa-f]{4}_)")
+_NEEDS_CODE = re.compile(r"[\x00-\x08\x0b-\x1f\ufffe\uffff]")
+
+
+def _text_names(part_type: str) -> frozenset[str]:
+    """Names of elements that hold text, in a part."""
+    if TITLED.fullmatch(part_type):
+        return _TITLES
+    if HAS_BARE_TEXT.fullmatch(part_type):
+        return frozenset({"t", "text"})
+    return frozenset({"t", "v"} if CHART.fullmatch(part_type) else {"t"})
+
+
+def without_kept(part_type: str, events: Iterator[Event]) -> Iterator[Event]:
+    """Events without the text of what nobody sees, or what has places in it that people are at.
+
+    Of masters and layouts a placeholder's text is shown by no slide; a comment that mentions people
+    says with numbers where.
+    """
+    names = ("sp", "ph") if MASTER.fullmatch(part_type) else ("threadedComment", "mention")
+    if not any(one.fullmatch(part_type) for one in (MASTER, THREADS)):
+        yield from events
+        return
+    held: list[Event] = []
+    for event in events:
+        held.append(event)
+        if event.local_name == names[0] and event.kind == "start":
+            yield from held[:-1]
+            held = [event]
+        elif event.local_name == names[0] and event.kind == "end":
+            is_kept = any(one.local_name == names[1] for one in held)
+            for one in held:
+                yield replace(one, kind="other") if is_kept and one.kind == "text" else one
+            held = []
+    yield from held
+
+
+class PartReader:
+    """From events of a part to tokens: text, and what is between."""
+
+    def __init__(self, builder: TemplateBuilder, kind: str, part_type: str) -> None:
+        self._has_codes = WORKBOOK.fullmatch(part_type) is not None
+        self._is_sheet = SHEET.fullmatch(part_type) is not None
+        self._is_own_value = False
+        self._builder = builder
+        self._assembler = Assembler(builder, coded=_coded if self._has_codes else str)
+        self._text_names = _text_names(part_type)
+        self._skipped = _SKIPPED | _CELLS_IN_CHARTS[kind]
+        self._keeps_space = KEEPS_SPACE.fullmatch(part_type) is not None
+        self._between: list[Event] = []
+        self._properties = ""
+        self._is_in_text = False
+        self._is_page_text = False
+        self._num_skipped = 0
+
+    def read(self, event: Event) -> None:
+        """One event of the part."""
+        name = event.local_name
+        if name in self._skipped:
+            self._num_skipped += (event.kind == "start") - (event.kind == "end")
+        if name in PAGE_TEXTS:
+            self._is_page_text = event.kind == "start"
+        if event.kind == "text" and self._is_page_text:
+            add_page_text(event.raw, self._builder)
+            return
+        if event.kind == "text" and self._is_in_text and self._num_skipped == 0:
+            self._end_between()
+            text = without_codes_of_cells(event.text) if self._has_codes else event.text
+            token = Token(kind="text", pieces=(event.raw,), text=text)
+            self._assembler.add(token, is_folded=False)
+            return
+        if event.kind in ("start", "end"):
+            event = self._tag(event)
+        self._between.append(event)
+        is_border = name in _BORDERS or (self._is_sheet and name == _CELL)
+        if is_border and event.kind in ("start", "end"):
+            self.close()
+
+    def _tag(self, event: Event) -> Event:
+        """A tag, of text or of a cell, and what it says of the text behind it."""
+        name, is_start = event.local_name, event.kind == "start"
+        if name in self._text_names:
+            self._is_in_text = is_start
+            return self._spaced(event) if is_start and self._num_skipped == 0 else event
+        if self._is_sheet and name in (_CELL, _FORMULA):
+            is_string = event.attributes.get(_CELL_TYPE) == _STRING
+            self._is_own_value = is_start and name == _CELL and is_string
+        elif self._is_own_value and name == _VALUE:
+            self._is_in_text = is_start
+        return event
+
+    def close(self) -> None:
+        """End the text that was begun."""
+        self._assembler.add(Token(kind="border", pieces=self._pieces()))
+        self._between = []
+        self._properties = ""
+
+    def _end_between(self) -> None:
+        """What lies between two stretches of text, or before the first."""
+        if not self._between:
+            return
+        names, properties = _parted(self._between)
+        properties = properties if "r" in names else self._properties
+        is_same = properties == self._properties and names <= _BETWEEN_RUNS
+        token = Token(kind="lone", pieces=self._pieces(), is_removable=is_same)
+        self._assembler.add(token)
+        self._between = []
+        self._properties = properties
+
+    def _pieces(self) -> tuple[Piece, ...]:
+        found: list[Piece] = []
+        for event in self._between:
+            found += tag_pieces(event, _ATTRIBUTES, self._builder)
+        return tuple(found)
+
+    def _spaced(self, event: Event) -> Event:
+        """A beginning of text that says that its white space is meant."""
+        is_own = self._keeps_space and event.name != _DRAWN_TEXT
+        if not is_own or "xml:space" in event.attributes or event.raw.endswith("/>"):
+            return event
+        return replace(event, raw=f'{event.raw[:-1]} xml:space="preserve">')
+
+
+def without_codes_of_cells(text: str) -> str:
+    """A text whose characters that a workbook writes as _x0007_ are these."""
+    return _CODE.sub(_meant, text)
+
+
+def _meant(code: re.Match[str]) -> str:
+    return chr(int(code[1], 16))
+
+
+def _coded(text: str) -> str:
+    """A text with codes for what XML has not, and for what would be read as a code."""
+    text = _LIKE_CODE.sub("_x005F_", text)
+    return _NEEDS_CODE.sub(lambda found: f"_x{ord(found[0]):04X}_", text)
+
+
+def _parted(events: Sequence[Event]) -> tuple[frozenset[str], str]:
+    """Names of elements between two runs, and the formatting of the later, as it is written."""
+    names: set[str] = set()
+    properties: list[str] = []
+    is_inside = False
+    for event in events:
+        name = event.local_name
+        if name == "r" and event.kind == "start":
+            properties = []
+        is_own = name == _PROPERTIES and event.kind in ("start", "end")
+        if is_inside or is_own:
+            properties.append(event.raw)
+        elif event.kind != "text" or event.raw.strip():
+            names.add(name or event.kind)
+        is_inside = event.kind == "start" if is_own else is_inside
+    return frozenset(names), "".join(properties)

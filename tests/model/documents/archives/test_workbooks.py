@@ -1,0 +1,29 @@
+"""Cells of a workbook: which hold a text, and which stay."""
+
+from model.documents.formats import open_document
+from model.documents.notation.limits import DocumentLimits
+from support.made_documents import members_of, xlsx
+
+SHEET = '<worksheet><sheetData><row r="1">{}<c r="Z1"><v>7</v></c></row></sheetData></worksheet>'
+
+
+def test_a_string_that_is_the_value_of_a_cell_is_a_text_unless_a_formula_gives_it() -> None:
+    cells = (
+        '<c r="A1" t="str"><v>{}</v></c><c r="B1" t="str"><f>A1</f><v>computed</v></c>'
+        '<c r="C1" t="str"><f/><v>shared</v></c><c r="D1" t="s"><v>0</v></c>'
+        '<c r="E1" t="e"><v>#VALUE</v></c><c t="str" r="F1"><v> {} </v></c>'
+    )
+    sheet = SHEET.format(cells)
+    made = xlsx("", sheets=[sheet.format("Open the file.", "A &amp; b")])
+    document = open_document(made, "xlsx")
+    assert document.texts == ("Open the file.", "A & b")
+    rebuilt = members_of(document.rebuild(["Datei <x>", "c"]))["xl/worksheets/sheet1.xml"]
+    assert rebuilt == sheet.format("Datei &lt;x&gt;", "c")
+    assert members_of(document.rebuild(document.texts)) == members_of(made)
+
+
+def test_a_sheet_whose_strings_formulas_give_is_not_parsed() -> None:
+    cells = '<c r="A1" t="str"><f>B1</f><v>computed</v></c>' * 100
+    made = xlsx("<si><t>A cat</t></si>", sheets=[SHEET.format(cells)])
+    document = open_document(made, "xlsx", limits=DocumentLimits(max_events=100))
+    assert document.texts == ("A cat",)
