@@ -2,11 +2,10 @@
 
 Owns where text is in these formats: in `t` elements, which stand in runs, which stand in paragraphs
 or, in a workbook, in strings; in comments and in a document's own properties; in attributes that
-describe pictures, shapes and tables, or tell where a link goes. What lies between two stretches of
-a paragraph's text, the end of one run and the beginning of the next with its formatting, is one
-inline code; where the formatting is the same, as editors leave it by the dozen, it is none. Fields,
-text that was deleted or moved away, formulas and phonetic readings stay; names of a table's columns
-too, because a workbook has them twice. Which parts have text, their types say.
+describe pictures, shapes and tables, or tell where a link goes. Text that was deleted or moved,
+formulas, what fields of a slide show and phonetic readings stay; names of a table's columns too,
+because a workbook has them twice. Which parts have text, their types say; what becomes an inline
+code, `model.documents.archives.office_reader` and `model.documents.archives.run_tokens`.
 """
 
 import re
@@ -18,6 +17,7 @@ from model.documents.archives.office_reader import PartReader, without_codes_of_
 from model.documents.archives.office_types import FORMATS, SHEET, TABLE
 from model.documents.archives.package import part_types
 from model.documents.markup.xml_events import xml_events
+from model.documents.notation.assembly import SPACES
 from model.documents.notation.document import Document, DocumentOptions
 from model.documents.notation.limits import DocumentLimits
 from model.documents.notation.template import Piece, Template, TemplateBuilder
@@ -124,9 +124,9 @@ def _end_of_cells(text: str) -> tuple[int, str] | None:
 def _column_names(
     kind: str, archive: Archive, tables: Sequence[str], limits: DocumentLimits
 ) -> frozenset[str]:
-    """Names of columns of all tables in a workbook."""
+    """Names of columns of all tables in a workbook, as texts are: without white space around."""
     return frozenset(
-        without_codes_of_cells(event.attributes.get("name", ""))
+        without_codes_of_cells(event.attributes.get("name", "")).strip(SPACES)
         for name in tables
         for event in xml_events(archive.text(name).text, kind, limits)
         if event.kind == "start" and event.local_name == "tableColumn"

@@ -1,13 +1,15 @@
 """Texts of one part of Office Open XML: from its events to tokens of sentences.
 
-Owns which elements hold text, which end a sentence, which stay, and what lies between two stretches
-of a paragraph's text: the end of one run and the beginning of the next with its formatting is one
-inline code; where the formatting is the same, as editors leave it by the dozen, it is none.
+Owns which elements hold text, which end a sentence, and which stay. Formatting and links are pairs
+of inline codes (`model.documents.archives.run_tokens`). Where there are none, or they cannot be
+pairs, what lies between two stretches of text, the end of one run and the beginning of the next, is
+one code; where the formatting is the same, as editors leave it by the dozen, it is none.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from operator import attrgetter
 
 from model.documents.archives.office_types import (
     CHART,
@@ -20,6 +22,8 @@ from model.documents.archives.office_types import (
     WORKBOOK,
 )
 from model.documents.archives.page_texts import PAGE_TEXTS, add_page_text
+from model.documents.archives.run_tokens import run_tokens
+from model.documents.archives.runs import PROPERTIES, RUN, Run, Stretch
 from model.documents.markup.xml_attributes import tag_pieces
 from model.documents.markup.xml_events import Event
 from model.documents.notation.assembly import Assembler, Token
@@ -46,7 +50,7 @@ _CELLS_IN_CHARTS = {"docx": frozenset[str](), "pptx": frozenset[str](), "xlsx": 
 _CELL, _FORMULA, _VALUE, _CELL_TYPE, _STRING = "c", "f", "v", "t", "str"
 """A cell of a sheet that holds a string as its value, which stays where a formula gives it."""
 _BETWEEN_RUNS = frozenset({"t", "r", "proofErr"})
-_PROPERTIES = "rPr"
+_PARAGRAPH = "p"
 _DESCRIBED = frozenset({"descr", "title"})
 _VML_SHAPES = (
     "shape",
@@ -123,41 +127,59 @@ class PartReader:
         self._text_names = _text_names(part_type)
         self._skipped = _SKIPPED | _CELLS_IN_CHARTS[kind]
         self._keeps_space = KEEPS_SPACE.fullmatch(part_type) is not None
-        self._between: list[Event] = []
-        self._properties = ""
+        self._stretches: list[Stretch] = []
+        self._runs: list[Run | None] = []
+        self._begun: Run | None = None
+        self._kept: list[Event] = []
+        self._kept_depth = 0
         self._is_in_text = False
         self._is_page_text = False
-        self._num_skipped = 0
 
     def read(self, event: Event) -> None:
         """One event of the part."""
-        name = event.local_name
-        if name in self._skipped:
-            self._num_skipped += (event.kind == "start") - (event.kind == "end")
+        name, is_tag = event.local_name, event.kind in ("start", "end")
+        if self._kept or (name in self._skipped and event.kind == "start"):
+            self._keep(event)
+            return
         if name in PAGE_TEXTS:
             self._is_page_text = event.kind == "start"
         if event.kind == "text" and self._is_page_text:
             add_page_text(event.raw, self._builder)
             return
-        if event.kind == "text" and self._is_in_text and self._num_skipped == 0:
-            self._end_between()
-            text = without_codes_of_cells(event.text) if self._has_codes else event.text
-            token = Token(kind="text", pieces=(event.raw,), text=text)
-            self._assembler.add(token, is_folded=False)
-            return
-        if event.kind in ("start", "end"):
+        if is_tag:
+            self._note_run(event)
             event = self._tag(event)
-        self._between.append(event)
-        is_border = name in _BORDERS or (self._is_sheet and name == _CELL)
-        if is_border and event.kind in ("start", "end"):
+        self._stretches.append((event, event.kind == "text" and self._is_in_text))
+        if is_tag and (name in _BORDERS or (self._is_sheet and name == _CELL)):
             self.close()
+
+    def _keep(self, event: Event) -> None:
+        """One more event of an element that stays, which is one in the end."""
+        self._kept.append(event)
+        self._kept_depth += (event.kind == "start") - (event.kind == "end")
+        if self._kept_depth == 0:
+            raw, text = ("".join(map(attrgetter(name), self._kept)) for name in ("raw", "text"))
+            one = Event(kind="other", raw=raw, name=self._kept[0].name, text=text)
+            self._stretches.append((one, False))
+            self._kept = []
+
+    def _note_run(self, event: Event) -> None:
+        """Which run is open; a paragraph in it, of a text box, is in none."""
+        name, run = event.local_name, self._runs[-1] if self._runs else None
+        if name in (RUN, _PARAGRAPH):
+            if event.kind == "end":
+                self._runs.pop()
+            else:
+                self._runs.append(Run(name=event.name, begin=[event]) if name == RUN else None)
+        elif run is not None and not run.takes(event):
+            run.num_items += 1
 
     def _tag(self, event: Event) -> Event:
         """A tag, of text or of a cell, and what it says of the text behind it."""
         name, is_start = event.local_name, event.kind == "start"
         if name in self._text_names:
             self._is_in_text = is_start
-            return self._spaced(event) if is_start and self._num_skipped == 0 else event
+            return self._spaced(event) if is_start else event
         if self._is_sheet and name in (_CELL, _FORMULA):
             is_string = event.attributes.get(_CELL_TYPE) == _STRING
             self._is_own_value = is_start and name == _CELL and is_string
@@ -167,25 +189,36 @@ class PartReader:
 
     def close(self) -> None:
         """End the text that was begun."""
-        self._assembler.add(Token(kind="border", pieces=self._pieces()))
-        self._between = []
-        self._properties = ""
+        stretches, self._stretches = self._stretches, []
+        tokens = run_tokens(stretches, self._begun, self._notation, self._meant)
+        for token in tokens or self._plain_tokens(stretches):
+            self._assembler.add(token, is_folded=False)
+        self._assembler.flush()
+        self._begun = self._runs[-1] if self._runs else None
 
-    def _end_between(self) -> None:
-        """What lies between two stretches of text, or before the first."""
-        if not self._between:
-            return
-        names, properties = _parted(self._between)
-        properties = properties if "r" in names else self._properties
-        is_same = properties == self._properties and names <= _BETWEEN_RUNS
-        token = Token(kind="lone", pieces=self._pieces(), is_removable=is_same)
-        self._assembler.add(token)
-        self._between = []
-        self._properties = properties
+    def _plain_tokens(self, stretches: Sequence[Stretch]) -> Iterator[Token]:
+        """Tokens where what lies between two stretches of text is one code, or none."""
+        between: list[Event] = []
+        properties = ""
+        for event, is_text in stretches:
+            if not is_text:
+                between.append(event)
+                continue
+            if between:
+                names, own = _parted(between)
+                own = own if RUN in names else properties
+                is_same = own == properties and names <= _BETWEEN_RUNS
+                yield Token(kind="lone", pieces=self._notation(between), is_removable=is_same)
+                between, properties = [], own
+            yield Token(kind="text", pieces=(event.raw,), text=self._meant(event.text))
+        yield Token(kind="border", pieces=self._notation(between))
 
-    def _pieces(self) -> tuple[Piece, ...]:
+    def _meant(self, text: str) -> str:
+        return without_codes_of_cells(text) if self._has_codes else text
+
+    def _notation(self, events: Sequence[Event]) -> tuple[Piece, ...]:
         found: list[Piece] = []
-        for event in self._between:
+        for event in events:
             found += tag_pieces(event, _ATTRIBUTES, self._builder)
         return tuple(found)
 
@@ -219,9 +252,9 @@ def _parted(events: Sequence[Event]) -> tuple[frozenset[str], str]:
     is_inside = False
     for event in events:
         name = event.local_name
-        if name == "r" and event.kind == "start":
+        if name == RUN and event.kind == "start":
             properties = []
-        is_own = name == _PROPERTIES and event.kind in ("start", "end")
+        is_own = name == PROPERTIES and event.kind in ("start", "end")
         if is_inside or is_own:
             properties.append(event.raw)
         elif event.kind != "text" or event.raw.strip():

@@ -9,13 +9,20 @@ text do not match, all of them keep their order.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from html.entities import html5
 from typing import Literal
 
-from model.documents.notation.template import CodeTable, Escape, Piece, TemplateBuilder
-from model.text.marks.inline_codes import ANY_CODE, outer_edges
+from model.documents.notation.template import (
+    CodeTable,
+    Escape,
+    Frame,
+    Frames,
+    Piece,
+    TemplateBuilder,
+)
+from model.text.marks.inline_codes import ANY_CODE, outer_edges, without_codes
 
 TokenKind = Literal["text", "border", "opening", "closing", "lone", "word"]
 """Text; what no sentence goes across; inline tags; what inside a sentence stands for itself, and
@@ -41,6 +48,24 @@ _MAX_TOKENS = 8_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunPart:
+    """How a stretch stands in a run, an element with formatting that a translation has anew.
+
+    Attributes:
+        joint: What ends before the stretch a run that began earlier, and begins behind it one that
+            goes on.
+        around: What stands around it in the source, if it is text.
+        whole: Notation of a run with that text alone.
+        instead: Of what is no text the notation that needs no run around it.
+    """
+
+    joint: tuple[tuple[Piece, ...], tuple[Piece, ...]]
+    around: tuple[tuple[Piece, ...], tuple[Piece, ...]] = ((), ())
+    whole: Frame = field(default_factory=Frame)
+    instead: tuple[Piece, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
     """A stretch of a document.
 
@@ -50,6 +75,8 @@ class Token:
         text: The characters that it means, if it is text, or a tag that stands for a space.
         rest: Of such a tag the notation of what it stands for beside that space.
         is_removable: It may be left out where it stands inside a text.
+        part: How it stands in a run; text of a run is in an element whose opening has a frame.
+        frame: Of an opening what stands around the text directly in its element.
     """
 
     kind: TokenKind
@@ -57,6 +84,8 @@ class Token:
     text: str = ""
     rest: str = ""
     is_removable: bool = False
+    part: RunPart | None = None
+    frame: Frame | None = None
 
 
 class Assembler:
@@ -112,15 +141,23 @@ class Assembler:
         num_after = len(run) - 1 - inner[-1]
         first, num_after = outer_edges(_pairs(run), inner[0], num_after, len(run))
         last = len(run) - num_after
-        before, run[first] = _parted(run[first], is_begin=True)
-        after, run[last - 1] = _parted(run[last - 1], is_begin=False)
-        self._builder.pieces.extend([*_pieces(run[:first]), before])
-        self._fill(run[first:last])
-        self._builder.pieces.extend([after, *_pieces(run[last:])])
+        outer = _frame_behind(run[:first])
+        self._builder.pieces.extend(_pieces(run[:first]))
+        if outer is not None:
+            self._fill(run[first:last], outer)
+        else:
+            before, run[first] = _parted(run[first], is_begin=True)
+            after, run[last - 1] = _parted(run[last - 1], is_begin=False)
+            self._builder.pieces.append(before)
+            self._fill(run[first:last], Frame())
+            self._builder.pieces.append(after)
+        self._builder.pieces.extend(_pieces(run[last:]))
 
-    def _fill(self, run: Sequence[Token]) -> None:
+    def _fill(self, run: Sequence[Token], outer: Frame) -> None:
         table = CodeTable()
         parts: list[str] = []
+        inner: dict[str, Frame] = {}
+        lead, tail = _joints(run)
         run = _with_elements(run)
         spaces = _only_spaces(run)
         for place, token in enumerate(run):
@@ -128,7 +165,8 @@ class Assembler:
                 parts.append(token.text)
                 parts.append(table.added("lone", (token.rest,)) if token.rest else "")
             elif token.kind != "border" and not token.is_removable:
-                parts.append(table.added(token.kind, token.pieces))
+                parts.append(table.added(token.kind, _whole(token)))
+                inner |= {} if token.frame is None else {parts[-1]: token.frame}
         raw = "".join(
             piece
             for token in run
@@ -138,16 +176,18 @@ class Assembler:
         )
         escape = self._escaped(raw)
         text = "".join(parts)
-        if text in self._builder.kept:
+        if self._builder.kept and without_codes(text).strip(SPACES) in self._builder.kept:
             self._builder.pieces.extend(_pieces(run))
             return
         coded = self._coded
+        frames = Frames(outer=outer, inner=inner, lead=lead, tail=tail)
         slot = self._builder.slot(
             text,
             list(_pieces(run)),
             table.pieces,
             lambda said: escape(coded(said)),
             layout=str if self._layout is None else self._layout(raw),
+            frames=frames,
         )
         self._builder.pieces.append(slot)
 
@@ -257,4 +297,29 @@ def _tag_name(token: Token) -> str:
 
 def _pieces(run: Iterable[Token]) -> Iterator[Piece]:
     for token in run:
-        yield from token.pieces
+        before, after = ((), ()) if token.part is None else token.part.around
+        yield from (*before, *token.pieces, *after)
+
+
+def _whole(token: Token) -> tuple[Piece, ...]:
+    """What a code stands for."""
+    if token.part is None:
+        return token.pieces
+    return token.part.instead or (*token.part.whole.begin, *token.pieces, *token.part.whole.end)
+
+
+def _frame_behind(run: Sequence[Token]) -> Frame | None:
+    """What stands around text in the innermost element that is open behind some tokens."""
+    opened: list[Frame | None] = [None]
+    for token in run:
+        if token.kind == "opening":
+            opened.append(token.frame)
+        elif token.kind == "closing" and len(opened) > 1:
+            opened.pop()
+    return opened[-1]
+
+
+def _joints(run: Sequence[Token]) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
+    """What ends a run that began before some tokens, and begins one that goes on behind them."""
+    parts = [token.part for token in run if token.part is not None]
+    return (parts[0].joint[0], parts[-1].joint[1]) if parts else ((), ())

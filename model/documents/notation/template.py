@@ -27,6 +27,42 @@ Escape = Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """Notation that stands around each stretch of text of one formatting, where formats need it."""
+
+    begin: tuple["Piece", ...] = ()
+    end: tuple["Piece", ...] = ()
+
+    def around(self, written: str) -> tuple["Piece", ...]:
+        """A stretch with it; what is empty needs none."""
+        return (*self.begin, written, *self.end) if written else ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frames:
+    """What stands around the stretches of a translation.
+
+    Attributes:
+        outer: Around those that are in no element of the text.
+        inner: Around those directly in an element, by its opening code.
+        lead: Before the first of them.
+        tail: Behind the last.
+    """
+
+    outer: Frame = field(default_factory=Frame)
+    inner: Mapping[str, Frame] = field(default_factory=dict)
+    lead: tuple["Piece", ...] = ()
+    tail: tuple["Piece", ...] = ()
+
+    @property
+    def pieces(self) -> list["Piece"]:
+        """All of them."""
+        frames = (self.outer, *self.inner.values())
+        around = chain.from_iterable((*frame.begin, *frame.end) for frame in frames)
+        return [*self.lead, *around, *self.tail]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Slot:
     """The place of a text.
 
@@ -36,6 +72,7 @@ class Slot:
         codes: What each inline code of the text stands for.
         escape: Notation of characters that are text.
         layout: What is done with all of a translation, once it is written.
+        frames: What stands around them.
         is_source: The original is the text itself, and not an empty place for its translation.
     """
 
@@ -44,6 +81,7 @@ class Slot:
     codes: Mapping[str, tuple["Piece", ...]]
     escape: Escape
     layout: Escape = str
+    frames: Frames = field(default_factory=Frames)
     is_source: bool = True
 
 
@@ -113,6 +151,7 @@ class Template:
             if isinstance(piece, Slot):
                 found[piece.index] = piece
                 waiting += [*piece.original, *chain.from_iterable(piece.codes.values())]
+                waiting += piece.frames.pieces
         return found
 
     def written(self, slot: Slot, stretch: str, translations: Sequence[str]) -> str:
@@ -145,12 +184,27 @@ class Template:
     def _translated(
         self, slot: Slot, translation: str, translations: Sequence[str]
     ) -> Iterator[str]:
-        done = 0
-        for found in ANY_CODE.finditer(translation):
-            yield slot.escape(translation[done : found.start()])
-            yield from self._written(slot.codes[found[0]], translations)
-            done = found.end()
-        yield slot.escape(translation[done:])
+        yield from self._written(list(_notation(slot, translation)), translations)
+
+
+def _notation(slot: Slot, translation: str) -> Iterator[Piece]:
+    """A translation as the notation of its stretches and of its codes."""
+    frames, done = slot.frames, 0
+    around = [frames.outer]
+    yield from frames.lead
+    for found in ANY_CODE.finditer(translation):
+        yield from around[-1].around(slot.escape(translation[done : found.start()]))
+        yield from slot.codes[found[0]]
+        done = found.end()
+        match class_of(found[0]):
+            case "opening":
+                around.append(frames.inner.get(found[0], around[-1]))
+            case "closing" if len(around) > 1:
+                around.pop()
+            case _:
+                pass
+    yield from around[-1].around(slot.escape(translation[done:]))
+    yield from frames.tail
 
 
 def _primary(tag: str) -> str:
@@ -268,6 +322,7 @@ class TemplateBuilder:
         escape: Escape,
         *,
         layout: Escape = str,
+        frames: Frames | None = None,
         is_source: bool = True,
     ) -> Slot:
         """A place for one more text; it still has to be put among the pieces."""
@@ -282,6 +337,7 @@ class TemplateBuilder:
             codes=codes,
             escape=escape,
             layout=layout,
+            frames=frames or Frames(),
             is_source=is_source,
         )
 

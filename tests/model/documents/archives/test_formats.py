@@ -43,16 +43,16 @@ def test_runs_of_the_same_formatting_are_one_stretch() -> None:
     body = f"<w:p>{run('on', bold)}<w:proofErr w:type='x'/>{run('e', bold)}{run(' two')}</w:p>"
     document = open_document(docx(body), "docx")
     assert plain_texts(document) == ["one two"]
-    assert len(document.texts[0]) == len("one two") + 1
+    assert len(document.texts[0]) == len("one two") + 2
     text = in_capitals(document)["word/document.xml"]
-    assert f"<w:rPr><w:b/></w:rPr><w:t{SPACE}>ONE</w:t></w:r><w:r><w:t{SPACE}> TWO</w:t>" in text
+    assert f"<w:rPr><w:b/></w:rPr><w:t{SPACE}>ONE </w:t></w:r><w:r><w:t{SPACE}>TWO</w:t>" in text
 
 
 def test_a_run_after_text_that_was_split_keeps_its_own_formatting() -> None:
     bold = "<w:r><w:rPr><w:b/></w:rPr><w:t>a</w:t><w:t>b</w:t></w:r>"
     body = f"<w:p>{bold}{run('c')}</w:p>"
     document = open_document(docx(body), "docx")
-    assert len(document.texts[0]) == len("abc") + 1
+    assert len(document.texts[0]) == len("abc") + 2
 
 
 def test_breaks_text_boxes_and_cells_are_borders() -> None:

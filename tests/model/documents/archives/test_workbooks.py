@@ -27,3 +27,16 @@ def test_a_sheet_whose_strings_formulas_give_is_not_parsed() -> None:
     made = xlsx("<si><t>A cat</t></si>", sheets=[SHEET.format(cells)])
     document = open_document(made, "xlsx", limits=DocumentLimits(max_events=100))
     assert document.texts == ("A cat",)
+
+
+def test_names_of_columns_stay_with_spaces_around_them_and_in_several_runs() -> None:
+    strings = (
+        "<si><t>Total </t></si><si><r><t>Rich </t></r><r><rPr><b/></rPr><t>Name</t></r></si>"
+        "<si><t>Totals</t></si><si><t> Year</t></si>"
+    ).replace("<t>", '<t xml:space="preserve">')
+    columns = "".join(f"<tableColumn name='{name}'/>" for name in ("Total ", "Rich Name", "Year"))
+    made = xlsx(strings, columns)
+    document = open_document(made, "xlsx")
+    assert document.texts == ("Totals",)
+    rebuilt = members_of(document.rebuild(["Summen"]))["xl/sharedStrings.xml"]
+    assert rebuilt == members_of(made)["xl/sharedStrings.xml"].replace("Totals", "Summen")

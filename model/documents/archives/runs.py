@@ -1,0 +1,326 @@
+"""Runs of a paragraph of Office Open XML, and the elements that they nest in.
+
+Owns what of a paragraph is text, what is in a run beside text, what is beside runs, and which
+elements hold runs as a link does. Paragraphs whose elements do not nest in these ways are told.
+What becomes an inline code is `model.documents.archives.run_tokens`'s.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from model.documents.markup.xml_events import Event
+
+RUN, PROPERTIES = "r", "rPr"
+WORDS = frozenset({"fld", "oMath"})
+"""Elements beside runs that are words of their sentence."""
+_HOLD_RUNS = frozenset(
+    {"hyperlink", "ins", "moveTo", "smartTag", "fldSimple", "dir", "bdo", "customXml", "sdtContent"}
+)
+_CONTROL, _CONTROLLED = "sdt", "sdtContent"
+_TOLD_FIRST = re.compile(r"\w+Pr|fldData")
+"""Of an element that holds runs what stands before them."""
+_MAX_DEPTH = 50
+"""Elements in each other, which are gone through by calls in each other."""
+_CHECKS = frozenset({"proofErr"})
+_FIELD, _FIELD_TYPE = "fldChar", "fldCharType"
+_RANGE = re.compile(r"(\w+)(Start|End)")
+_STEPS = {"begin": 1, "end": -1, "Start": 1, "End": -1}
+_EDITING = re.compile(r"\s(?:err|dirty|smtClean)\s*=\s*(?:\"[^\"]*+\"|'[^']*+')")
+"""What a program notes in formatting for itself."""
+
+Stretch = tuple[Event, bool]
+"""An event, and whether it is text to be translated."""
+
+
+class NotNestedError(Exception):
+    """Elements of a paragraph are not in each other in a way that is known here."""
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Run:
+    """A run while it is read.
+
+    Attributes:
+        name: Of its element, with its prefix.
+        begin: Its start tag and its properties.
+        num_items: Of what it holds, so far.
+        depth: Elements of its properties that are open.
+    """
+
+    name: str
+    begin: list[Event]
+    num_items: int = 0
+    depth: int = 0
+
+    @property
+    def formatting(self) -> str:
+        """Its properties, as far as people see them."""
+        return _EDITING.sub("", "".join(event.raw for event in self.begin[1:]))
+
+    def takes(self, event: Event) -> bool:
+        """Whether an event is one of its properties, which it then has."""
+        is_tag = event.local_name == PROPERTIES and event.kind in ("start", "end")
+        if self.num_items or not (self.depth or is_tag):
+            return False
+        self.begin.append(event)
+        self.depth += is_tag * (1 if event.kind == "start" else -1)
+        return True
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Item:
+    """Something in a paragraph.
+
+    Attributes:
+        kind: Text; what else is in a run; what is beside runs, a word or none; a tag around runs.
+        events: In order; a text's are its start tag, it, and its end tag.
+        run: What it is in.
+        is_first: The run begins with it.
+        is_last: The run ends behind it.
+        is_removable: It means nothing.
+    """
+
+    kind: Literal["text", "inner", "beside", "word", "open", "close"]
+    events: list[Event]
+    run: Run | None = None
+    is_first: bool = False
+    is_last: bool = False
+    is_removable: bool = False
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Element:
+    """An element around runs: its tags, and what is in it."""
+
+    opening: list[Event]
+    closing: list[Event] = field(default_factory=list)
+    inner: "list[Node]" = field(default_factory=list)
+
+
+Node = Item | Element
+
+
+def is_range(events: Iterable[Event]) -> bool:
+    """Whether some of it is a field, or begins or ends a range of a document."""
+    tags = [event.local_name for event in events if event.kind in ("start", "end")]
+    return any(name == _FIELD or _RANGE.fullmatch(name) for name in tags)
+
+
+def nested(stretches: Sequence[Stretch], begun: Run | None) -> list[Node]:
+    """What stands between two borders, elements as such.
+
+    Args:
+        stretches: In order.
+        begun: The run that the first of them is in.
+
+    Raises:
+        NotNestedError: Text is outside of runs, runs are in each other, or around text are elements
+            of which it is not known that they may hold runs, or which cannot be moved.
+    """
+    reader = _ItemReader(begun)
+    for event, is_text in stretches:
+        reader.read(event, is_text=is_text)
+    reader.close()
+    return _without_parts(_tree(reader.items))
+
+
+class _ItemReader:
+    def __init__(self, begun: Run | None) -> None:
+        self.items: list[Item] = []
+        self._run = None if begun is None else Run(name=begun.name, begin=begun.begin, num_items=1)
+        self._text: Item | None = None
+        self._inner: list[Event] = []
+        self._depth = 0
+
+    def read(self, event: Event, *, is_text: bool) -> None:
+        """One event."""
+        if self._run is None:
+            self._read_beside(event, is_text=is_text)
+        elif self._text is not None:
+            self._read_text(self._text, event, is_text=is_text)
+        elif is_text or (event.local_name == RUN and event.kind == "start"):
+            raise NotNestedError
+        elif event.local_name == RUN and event.kind == "end":
+            self._end_run(self._run, event)
+        elif event.local_name == "t" and event.kind == "start" and self._depth <= 0:
+            self._end_inner()
+            self._text = Item(kind="text", events=[event])
+        elif not self._run.takes(event):
+            self._inner.append(event)
+            self._depth += (event.kind == "start") - (event.kind == "end")
+
+    def close(self) -> None:
+        """There are no more; a run may go on behind a border."""
+        self._end_inner()
+        if self._run is not None and self._run.num_items == 0:
+            self.items.append(Item(kind="beside", events=self._run.begin))
+
+    def _end_inner(self) -> None:
+        inner, self._inner, self._depth = self._inner, [], 0
+        if inner and self._run is not None:
+            self._add(self._run, Item(kind="inner", events=inner, is_removable=_is_blank(inner)))
+
+    def _read_beside(self, event: Event, *, is_text: bool) -> None:
+        if is_text:
+            raise NotNestedError
+        if event.kind == "start" and event.local_name == RUN:
+            self._run = Run(name=event.name, begin=[event])
+        elif event.kind in ("start", "end"):
+            kind: Literal["open", "close"] = "open" if event.kind == "start" else "close"
+            self.items.append(Item(kind=kind, events=[event]))
+        else:
+            is_word = event.local_name in WORDS and any(map(str.isalnum, event.text))
+            item = Item(kind="word" if is_word else "beside", events=[event])
+            item.is_removable = _is_blank([event])
+            self.items.append(item)
+
+    def _read_text(self, item: Item, event: Event, *, is_text: bool) -> None:
+        item.events.append(event)
+        if event.kind != "end":
+            if not is_text or len(item.events) > 2:
+                raise NotNestedError
+            return
+        self._text = None
+        if len(item.events) == 2:
+            item.kind, item.is_removable = "inner", True
+        if self._run is not None:
+            self._add(self._run, item)
+
+    def _end_run(self, run: Run, event: Event) -> None:
+        self._end_inner()
+        if run.num_items == 0:
+            events = [*run.begin, event]
+            self.items.append(Item(kind="beside", events=events, is_removable=True))
+        elif self.items:
+            self.items[-1].is_last = True
+        else:
+            self.items.append(Item(kind="beside", events=[event]))
+        self._run = None
+
+    def _add(self, run: Run, item: Item) -> None:
+        item.run, item.is_first = run, run.num_items == 0
+        run.num_items += 1
+        self.items.append(item)
+
+
+def _is_blank(events: Iterable[Event]) -> bool:
+    return all(event.kind == "text" and not event.raw.strip() for event in events)
+
+
+def _tree(items: Iterable[Item]) -> list[Node]:
+    """Items, those between tags that belong to each other as elements; other tags as they are."""
+    levels: list[list[Node]] = [[]]
+    opened: list[Item] = []
+    for item in items:
+        if item.kind == "open":
+            if len(opened) >= _MAX_DEPTH:
+                raise NotNestedError
+            opened.append(item)
+            levels.append([])
+        elif item.kind == "close" and opened:
+            tag = opened.pop()
+            inner = levels.pop()
+            element = Element(opening=tag.events, closing=item.events, inner=inner)
+            levels[-1].append(_known(element))
+        else:
+            levels[-1].append(item)
+    while opened:
+        inner = levels.pop()
+        levels[-1] += [opened.pop(), *inner]
+    return levels[0]
+
+
+def _known(element: Element) -> Node:
+    """An element that may change places; one without text is beside runs."""
+    name = element.opening[0].local_name
+    if not any(map(_has_text, element.inner)):
+        is_word = any(isinstance(one, Item) and one.kind == "word" for one in element.inner)
+        return Item(
+            kind="word" if is_word else "beside",
+            events=[*element.opening, *_events(element.inner), *element.closing],
+            is_removable=name in _CHECKS,
+        )
+    while element.inner and _is_told_first(first := element.inner[0]):
+        element.opening = [*element.opening, *_events([first])]
+        del element.inner[0]
+    if name == _CONTROL:
+        return _controlled(element)
+    if name not in _HOLD_RUNS or not _is_closed(_events(element.inner)):
+        raise NotNestedError
+    return element
+
+
+def _controlled(element: Element) -> Element:
+    """A content control as one element, which holds what its content does."""
+    held = [one for one in element.inner if isinstance(one, Element)]
+    if len(held) != 1 or held[0].opening[0].local_name != _CONTROLLED:
+        raise NotNestedError
+    place = element.inner.index(held[0])
+    if any(map(_has_text, element.inner[:place] + element.inner[place + 1 :])):
+        raise NotNestedError
+    before, after = _events(element.inner[:place]), _events(element.inner[place + 1 :])
+    return Element(
+        opening=[*element.opening, *before, *held[0].opening],
+        closing=[*held[0].closing, *after, *element.closing],
+        inner=held[0].inner,
+    )
+
+
+def _has_text(node: Node) -> bool:
+    return isinstance(node, Element) or node.kind == "text"
+
+
+def _is_told_first(node: Node) -> bool:
+    if isinstance(node, Element) or node.kind != "beside":
+        return False
+    tag = node.events[0]
+    return node.is_removable or _TOLD_FIRST.fullmatch(tag.local_name) is not None
+
+
+def _events(nodes: Iterable[Node]) -> list[Event]:
+    """All events of some nodes, as they are in the document."""
+    found: list[Event] = []
+    for node in nodes:
+        if isinstance(node, Element):
+            found += [*node.opening, *_events(node.inner), *node.closing]
+            continue
+        if node.run is not None and node.is_first:
+            found += node.run.begin
+        found += node.events
+        if node.run is not None and node.is_last:
+            found.append(Event(kind="end", raw=f"</{node.run.name}>", name=node.run.name))
+    return found
+
+
+def _is_closed(events: Iterable[Event]) -> bool:
+    """Whether all fields and ranges that begin in it end in it."""
+    opened: Counter[tuple[str, str]] = Counter()
+    for event in events:
+        if event.kind != "start":
+            continue
+        said = {name.rpartition(":")[2]: value for name, value in event.attributes.items()}
+        if event.local_name == _FIELD:
+            opened[_FIELD, ""] += _STEPS.get(said.get(_FIELD_TYPE, ""), 0)
+        elif found := _RANGE.fullmatch(event.local_name):
+            opened[found[1], said.get("id", "")] += _STEPS[found[2]]
+    return not any(opened.values())
+
+
+def _without_parts(nodes: list[Node]) -> list[Node]:
+    """Nodes whose tags without a partner are at the ends.
+
+    Raises:
+        NotNestedError: One stands between text.
+    """
+    places = [place for place, node in enumerate(nodes) if _is_content(node)]
+    for node in nodes[places[0] : places[-1]] if places else ():
+        if isinstance(node, Item) and node.kind in ("open", "close"):
+            raise NotNestedError
+    return nodes
+
+
+def _is_content(node: Node) -> bool:
+    return _has_text(node) or (isinstance(node, Item) and node.kind == "word")
