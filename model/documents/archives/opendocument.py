@@ -123,8 +123,11 @@ def _said_once(events: Sequence[Event]) -> list[Event]:
     """
     found = list(events)
     cells: list[tuple[int, list[str]]] = []
+    num_beside = 0
     for place, event in enumerate(events):
-        if event.kind == "text" and cells:
+        if event.name in _IN_CELLS:
+            num_beside += (event.kind == "start") - (event.kind == "end")
+        if event.kind == "text" and cells and not num_beside:
             cells[-1][1].append(event.text)
         if event.name not in _CELLS:
             continue

@@ -281,6 +281,20 @@ def test_cells_of_opendocument_that_hold_a_text_are_translated() -> None:
     assert "table:name='cat'" in rebuilt
 
 
+def test_a_cell_with_a_comment_says_its_text_once() -> None:
+    note = "<office:annotation><text:p>a note</text:p></office:annotation>"
+    body = (
+        "<table:table xmlns:table='t'><table:table-cell office:value-type='string'"
+        f" office:string-value='a cat'>{note}<text:p>a cat</text:p></table:table-cell>"
+        "</table:table>"
+    )
+    document = open_document(odt(body), "ods")
+    assert document.texts == ("a note", "a cat")
+    rebuilt = in_capitals(document)["content.xml"]
+    assert "office:value-type='string'><office:annotation><text:p>A NOTE</text:p>" in rebuilt
+    assert "</office:annotation><text:p>A CAT</text:p></table:table-cell>" in rebuilt
+
+
 def test_a_template_of_styles_alone_is_a_document() -> None:
     styles = "<office:document-styles><text:p>Foot of a page</text:p></office:document-styles>"
     made = archive(
