@@ -12,10 +12,12 @@ from dataclasses import replace
 from operator import attrgetter
 
 from model.documents.archives.office_types import (
+    CELLS,
     CHART,
     HAS_BARE_TEXT,
     KEEPS_SPACE,
     MASTER,
+    NEW_CHART,
     SHEET,
     THREADS,
     TITLED,
@@ -44,11 +46,13 @@ _BORDERS = (
 _SKIPPED = frozenset(
     {"fld", "instrText", "delText", "moveFrom", "rPh", "rt", "oMath", "numCache", "numLit"}
 )
-_CELLS = frozenset({"strCache", "multiLvlStrCache"})
+_CELLS = frozenset({"strCache", "multiLvlStrCache", "strDim"})
 _CELLS_IN_CHARTS = {"docx": frozenset[str](), "pptx": frozenset[str](), "xlsx": _CELLS}
 """What a chart in a workbook shows of its cells, and a program reads there anew."""
 _CELL, _FORMULA, _VALUE, _CELL_TYPE, _STRING = "c", "f", "v", "t", "str"
 """A cell of a sheet that holds a string as its value, which stays where a formula gives it."""
+_MOST_IN_CELL = 32_767
+"""Characters that Excel reads of a cell; it repairs a file that has more."""
 _BETWEEN_RUNS = frozenset({"t", "r", "proofErr"})
 _PARAGRAPH = "p"
 _DESCRIBED = frozenset({"descr", "title"})
@@ -72,6 +76,7 @@ _ATTRIBUTES = {
     "hyperlink": {"tooltip"},
     "hlinkClick": {"tooltip"},
     "hlinkHover": {"tooltip"},
+    "textpath": {"string"},
     **{name: {"alt"} for name in _VML_SHAPES},
 }
 
@@ -88,6 +93,8 @@ def _text_names(part_type: str) -> frozenset[str]:
         return _TITLES
     if HAS_BARE_TEXT.fullmatch(part_type):
         return frozenset({"t", "text"})
+    if NEW_CHART.fullmatch(part_type):
+        return frozenset({"t", "v", "pt"})
     return frozenset({"t", "v"} if CHART.fullmatch(part_type) else {"t"})
 
 
@@ -123,7 +130,11 @@ class PartReader:
         self._is_sheet = SHEET.fullmatch(part_type) is not None
         self._is_own_value = False
         self._builder = builder
-        self._assembler = Assembler(builder, coded=_coded if self._has_codes else str)
+        self._assembler = Assembler(
+            builder,
+            coded=_coded if self._has_codes else str,
+            most=_MOST_IN_CELL if CELLS.fullmatch(part_type) else None,
+        )
         self._text_names = _text_names(part_type)
         self._skipped = _SKIPPED | _CELLS_IN_CHARTS[kind]
         self._keeps_space = KEEPS_SPACE.fullmatch(part_type) is not None

@@ -24,8 +24,10 @@ _OPEN = r"application/vnd\.openxmlformats-officedocument\."
 _OWN = r"application/vnd\.ms-"
 TITLED = re.compile(r"application/vnd\.openxmlformats-package\.core-properties\+xml")
 CHART = re.compile(rf"{_OPEN}drawingml\.chart\+xml")
+NEW_CHART = re.compile(rf"{_OWN}office\.chartex\+xml")
+"""Charts since 2016, as waterfalls and trees are."""
 _DRAWN = (
-    rf"{CHART.pattern}|{_OPEN}drawingml\.(?:diagramData|chartshapes)\+xml"
+    rf"{CHART.pattern}|{NEW_CHART.pattern}|{_OPEN}drawingml\.(?:diagramData|chartshapes)\+xml"
     rf"|{_OWN}office\.drawingml\.diagramDrawing\+xml|{TITLED.pattern}"
 )
 MASTER = re.compile(rf"{_OPEN}presentationml\.slide(?:Master|Layout)\+xml")
@@ -54,7 +56,7 @@ FORMATS = {
         main=re.compile(_EXCEL),
         parts=re.compile(
             rf"{SHEET.pattern}|{_DRAWN}|{_OPEN}drawing\+xml"
-            rf"|{_OPEN}spreadsheetml\.(?:sharedStrings|comments)\+xml|{THREADS.pattern}"
+            rf"|{_OPEN}spreadsheetml\.(?:chartsheet|sharedStrings|comments)\+xml|{THREADS.pattern}"
         ),
     ),
 }
@@ -64,3 +66,5 @@ WORKBOOK = re.compile(rf"{_OPEN}spreadsheetml\..+")
 """Parts that write characters which XML has not as _x0007_."""
 HAS_BARE_TEXT = re.compile(rf"{_OPEN}presentationml\.comments\+xml|{THREADS.pattern}")
 """Parts whose `text` elements have no runs."""
+CELLS = re.compile(rf"{SHEET.pattern}|{_OPEN}spreadsheetml\.sharedStrings\+xml")
+"""Parts with texts of cells."""

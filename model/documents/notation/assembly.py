@@ -98,6 +98,7 @@ class Assembler:
         escaped: From the notation of a text's source, without tags, to how its translation is
             written; if nothing is said, as beside markup.
         layout: From the same to what is done with all of a translation, once it is written.
+        most: Characters between two borders, as UTF-16 counts them, that a translation may have.
     """
 
     def __init__(
@@ -108,11 +109,13 @@ class Assembler:
         unescape: Escape | None = None,
         escaped: Callable[[str], Escape] | None = None,
         layout: Callable[[str], Escape] | None = None,
+        most: int | None = None,
     ) -> None:
         self._builder = builder
         self._coded = coded
         self._escaped = escaped or partial(reference_escape, unescape=unescape or xml_unescape)
         self._layout = layout
+        self._most = most
         self._run: list[Token] = []
 
     def add(self, token: Token, *, is_folded: bool = True) -> None:
@@ -142,18 +145,20 @@ class Assembler:
         first, num_after = outer_edges(_pairs(run), inner[0], num_after, len(run))
         last = len(run) - num_after
         outer = _frame_behind(run[:first])
+        length = sum(len(token.text) for token in run)
         self._builder.pieces.extend(_pieces(run[:first]))
         if outer is not None:
-            self._fill(run[first:last], outer)
+            self._fill(run[first:last], outer, length)
         else:
             before, run[first] = _parted(run[first], is_begin=True)
             after, run[last - 1] = _parted(run[last - 1], is_begin=False)
             self._builder.pieces.append(before)
-            self._fill(run[first:last], Frame())
+            self._fill(run[first:last], Frame(), length)
             self._builder.pieces.append(after)
         self._builder.pieces.extend(_pieces(run[last:]))
 
-    def _fill(self, run: Sequence[Token], outer: Frame) -> None:
+    def _fill(self, run: Sequence[Token], outer: Frame, length: int) -> None:
+        """A text of a run of such a length, with its place."""
         table = CodeTable()
         parts: list[str] = []
         inner: dict[str, Frame] = {}
@@ -180,6 +185,8 @@ class Assembler:
             self._builder.pieces.extend(_pieces(run))
             return
         coded = self._coded
+        beside = length - len(without_codes(text))
+        most = None if self._most is None else max(self._most - beside, 0)
         frames = Frames(outer=outer, inner=inner, lead=lead, tail=tail)
         slot = self._builder.slot(
             text,
@@ -188,6 +195,7 @@ class Assembler:
             lambda said: escape(coded(said)),
             layout=str if self._layout is None else self._layout(raw),
             frames=frames,
+            most=most,
         )
         self._builder.pieces.append(slot)
 

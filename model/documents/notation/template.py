@@ -73,6 +73,7 @@ class Slot:
         escape: Notation of characters that are text.
         layout: What is done with all of a translation, once it is written.
         frames: What stands around them.
+        most: Of a translation's characters, as UTF-16 counts them; what is more is cut off.
         is_source: The original is the text itself, and not an empty place for its translation.
     """
 
@@ -82,6 +83,7 @@ class Slot:
     escape: Escape
     layout: Escape = str
     frames: Frames = field(default_factory=Frames)
+    most: int | None = None
     is_source: bool = True
 
 
@@ -178,8 +180,9 @@ class Template:
             if is_same or (is_blank and without_codes(source).strip()):
                 yield from self._written(piece.original, translations)
                 continue
-            own = with_codes_of(source, translation)
-            yield piece.layout("".join(self._translated(piece, own, translations)))
+            whole = with_codes_of(source, translation)
+            said = whole if piece.most is None else _cut(whole, piece.most)
+            yield piece.layout("".join(self._translated(piece, said, translations)))
 
     def _translated(
         self, slot: Slot, translation: str, translations: Sequence[str]
@@ -205,6 +208,20 @@ def _notation(slot: Slot, translation: str) -> Iterator[Piece]:
                 pass
     yield from around[-1].around(slot.escape(translation[done:]))
     yield from frames.tail
+
+
+def _cut(text: str, most: int) -> str:
+    """A text of so many characters at most, as UTF-16 counts them, with all its codes."""
+    if 2 * len(text) <= most:
+        return text
+    kept: list[str] = []
+    for character in text:
+        if not ANY_CODE.match(character):
+            most -= 1 + (character > "\uffff")
+            if most < 0:
+                continue
+        kept.append(character)
+    return "".join(kept)
 
 
 def _primary(tag: str) -> str:
@@ -323,6 +340,7 @@ class TemplateBuilder:
         *,
         layout: Escape = str,
         frames: Frames | None = None,
+        most: int | None = None,
         is_source: bool = True,
     ) -> Slot:
         """A place for one more text; it still has to be put among the pieces."""
@@ -338,6 +356,7 @@ class TemplateBuilder:
             escape=escape,
             layout=layout,
             frames=frames or Frames(),
+            most=most,
             is_source=is_source,
         )
 

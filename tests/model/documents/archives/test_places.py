@@ -102,6 +102,33 @@ CASES = [
         ),
         ["Sales"],
     ),
+    *(
+        (
+            kind,
+            "application/vnd.ms-office.chartex+xml",
+            (
+                "<cx:chartSpace xmlns:cx='cx' xmlns:a='a'><cx:chartData><cx:data><cx:strDim>"
+                f"<cx:lvl><cx:pt idx='0'>{category}</cx:pt></cx:lvl></cx:strDim><cx:numDim>"
+                "<cx:lvl><cx:pt>7</cx:pt></cx:lvl></cx:numDim></cx:data></cx:chartData><cx:title>"
+                "<cx:tx><cx:txData><cx:v>{}</cx:v></cx:txData><cx:rich><a:p><a:r><a:t>{}</a:t></a:r>"
+                "</a:p></cx:rich></cx:tx></cx:title></cx:chartSpace>"
+            ),
+            texts,
+        )
+        for kind, category, texts in (
+            ("pptx", "{}", ["East", "Sales", "Sales of cats"]),
+            ("xlsx", "a cell", ["Sales", "Sales of cats"]),
+        )
+    ),
+    (
+        "xlsx",
+        f"{O}spreadsheetml.chartsheet+xml",
+        (
+            "<chartsheet><headerFooter><oddHeader>&amp;C{}</oddHeader><oddFooter>{}</oddFooter>"
+            "</headerFooter></chartsheet>"
+        ),
+        ["Sales", "For us alone"],
+    ),
     (
         "xlsx",
         DRAWING,
@@ -152,10 +179,11 @@ def test_descriptions_of_pictures_tables_and_links_of_word_are_texts() -> None:
     body = (
         "<w:tbl><w:tblPr><w:tblCaption w:val='{}'/><w:tblDescription w:val='{}'/></w:tblPr></w:tbl>"
         "<w:p><w:r><w:drawing><wp:docPr id='1' name='Picture 1' descr='{}' title='{}'/>"
-        "<pic:cNvPr descr='{}'/></w:drawing></w:r><w:r><w:pict><v:shape alt='{}' type='#t'/>"
-        "</w:pict></w:r><w:hyperlink w:tooltip='{}'><w:r><w:t>here</w:t></w:r></w:hyperlink></w:p>"
+        "<pic:cNvPr descr='{}'/></w:drawing></w:r><w:r><w:pict><v:shape alt='{}' type='#t'>"
+        "<v:textpath string='{}'/></v:shape></w:pict></w:r><w:hyperlink w:tooltip='{}'>"
+        "<w:r><w:t>here</w:t></w:r></w:hyperlink></w:p>"
     )
-    texts = ["Sales", "by year", "A cat", "The cat", "Cat", "A shape", "To the page"]
+    texts = ["Sales", "by year", "A cat", "The cat", "Cat", "A shape", "Do not copy", "To the page"]
     namespaces = "<w:tbl xmlns:wp='wp' xmlns:pic='pic' xmlns:v='v'>"
     document = open_document(docx(body.format(*texts).replace("<w:tbl>", namespaces, 1)), "docx")
     # Codes of a sentence come after what stands in them.

@@ -1,7 +1,10 @@
 """Cells of a workbook: which hold a text, and which stay."""
 
+import pytest
+
 from model.documents.formats import open_document
 from model.documents.notation.limits import DocumentLimits
+from model.text.marks.inline_codes import ANY_CODE
 from support.made_documents import members_of, xlsx
 
 SHEET = '<worksheet><sheetData><row r="1">{}<c r="Z1"><v>7</v></c></row></sheetData></worksheet>'
@@ -40,3 +43,24 @@ def test_names_of_columns_stay_with_spaces_around_them_and_in_several_runs() -> 
     assert document.texts == ("Totals",)
     rebuilt = members_of(document.rebuild(["Summen"]))["xl/sharedStrings.xml"]
     assert rebuilt == members_of(made)["xl/sharedStrings.xml"].replace("Totals", "Summen")
+
+
+@pytest.mark.parametrize(
+    ("translation", "written"),
+    [("x" * 40_000, "x" * 32_766), ("x" + "𝒙" * 20_000, "x" + "𝒙" * 16_382)],
+)
+def test_a_cell_is_cut_at_what_excel_reads(translation: str, written: str) -> None:
+    document = open_document(xlsx("<si><t>a cat </t></si>"), "xlsx")
+    rebuilt = members_of(document.rebuild([translation]))["xl/sharedStrings.xml"]
+    assert f'<si><t xml:space="preserve">{written} </t></si>' in rebuilt
+
+
+def test_a_cell_that_is_cut_keeps_its_runs_whole() -> None:
+    runs = "<r><t>{} </t></r><r><rPr><b/></rPr><t>{}</t></r>".replace(
+        "<t>", '<t xml:space="preserve">'
+    )
+    document = open_document(xlsx(f"<si>{runs.format('a long', 'cat')}</si>"), "xlsx")
+    opening, closing = ANY_CODE.findall(document.texts[0])
+    translation = f"{'x' * 32_700} {opening}{'y' * 100}{closing}"
+    rebuilt = members_of(document.rebuild([translation]))["xl/sharedStrings.xml"]
+    assert f"<si>{runs.format('x' * 32_700, 'y' * 66)}</si>" in rebuilt
