@@ -2,10 +2,10 @@
 
 Owns which elements are inside a sentence. Footnotes, frames and comments are texts of their own,
 and the sentence that they stand in is one. Fields (page numbers, dates, references) are words that
-stay; deleted text stays. So does what a cell of a workbook shows of a formula, a number or a date:
-programs write that anew. A cell that says its text twice says it once in a translation. A tag that
-stands for spaces is a space where two words have no other. Descriptions of pictures, charts and the
-document's own properties have texts too.
+stay, as formulas are; deleted text stays. So does what a cell of a workbook shows of a formula, a
+number or a date: programs write that anew. A cell that says its text twice says it once in a
+translation. A tag that stands for spaces is a space where two words have no other. Descriptions of
+pictures, charts and the document's own properties have texts too.
 """
 
 import re
@@ -52,11 +52,12 @@ _BORDERS = frozenset(
 _SKIPPED = frozenset(
     {"text:tracked-changes", "table:tracked-changes", "text:note-citation", "office:scripts"}
 )
-# What is anchored in a sentence and is no part of it. Elements of other programs hold words of the
-# sentence itself, as content controls (loext:) do.
+# What is anchored in a sentence and is no part of it, but for formulas. Elements of other programs
+# hold words of the sentence itself, as content controls (loext:) do.
 _ASIDES = frozenset({"text:note", "office:annotation"})
 _ASIDE_PREFIXES = ("draw:", "dr3d:", "math:", "table:", "form:", "presentation:", "chart:", "svg:")
 # Not what is chosen from lists: a form sends it.
+_OBJECT_IN_FRAME = "draw:object"
 _LABELLED = ("button", "checkbox", "radio", "fixed-text", "frame")
 _ATTRIBUTES = {
     "a": {"title"},
@@ -163,13 +164,25 @@ def _spaced(events: Sequence[Event]) -> list[Event]:
 
 def _roles(events: Sequence[Event]) -> Iterator[Role]:
     is_inside = [False]
+    starts = [event for event in events if event.kind == "start"]
+    place = 0
     for event in events:
         if event.kind == "end":
             is_inside.pop()
         elif event.kind == "start":
+            place += 1
             role = _role(event.name, is_inside=is_inside[-1])
-            is_inside.append(role == "prose" or (role != "aside" and is_inside[-1]))
+            if role == "aside" and _is_inset(starts[place - 1 : place + 1]):
+                role = "inset"
+            is_own = role in ("aside", "inset")
+            is_inside.append(role == "prose" or (not is_own and is_inside[-1]))
             yield role
+
+
+def _is_inset(starts: Sequence[Event]) -> bool:
+    """Whether a frame stands among letters, as they do, and has an object, as formulas are."""
+    anchor = starts[0].attributes.get("text:anchor-type")
+    return anchor == "as-char" and starts[-1].name == _OBJECT_IN_FRAME
 
 
 def _workbook_roles(events: Sequence[Event]) -> Iterator[Role]:

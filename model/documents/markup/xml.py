@@ -21,10 +21,10 @@ from model.documents.notation.template import (
     TemplateBuilder,
 )
 
-Role = Literal["border", "prose", "inline", "aside", "word", "lone", "skipped"]
+Role = Literal["border", "prose", "inline", "aside", "inset", "word", "lone", "skipped"]
 """What no sentence goes across; the same, with text in it; what is inside a sentence; what stands
-in a sentence with texts of its own; what is copied: as a word of its sentence, beside its words, or
-as a border."""
+in a sentence with texts of its own: beside its words, or as one; what is copied: as a word of its
+sentence, beside its words, or as a border."""
 
 _WRAPPER = "text"
 
@@ -173,10 +173,10 @@ class _Reader:
                 self._assembler.add(Token(kind="word", pieces=(event.raw,)))
             case "start" | "end" if role == "inline":
                 self._inline(event)
-            case "start" if role == "aside":
+            case "start" if role in ("aside", "inset"):
                 self._begin_aside(event)
-            case "end" if role == "aside":
-                self._end_aside(event)
+            case "end" if role in ("aside", "inset"):
+                self._end_aside(event, "word" if role == "inset" else "lone")
             case "comment" if self._num_prose:
                 self._assembler.add(Token(kind="lone", pieces=(event.raw,)))
             case _:
@@ -218,11 +218,11 @@ class _Reader:
         self._builder.pieces = [*self._tag(event)]
         self._num_prose = 0
 
-    def _end_aside(self, event: Event) -> None:
+    def _end_aside(self, event: Event, kind: TokenKind) -> None:
         self._assembler.flush()
         pieces = (*self._builder.pieces, event.raw)
         self._assembler, self._builder.pieces, self._num_prose = self._outer.pop()
-        self._assembler.add(Token(kind="lone", pieces=pieces))
+        self._assembler.add(Token(kind=kind, pieces=pieces))
 
     def _copy(self, event: Event, role: Role | None) -> None:
         """One more event of an element that is copied."""

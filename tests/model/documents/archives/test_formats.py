@@ -9,7 +9,7 @@ from model.documents.formats import open_document
 from model.documents.notation.document import Document
 from model.documents.notation.limits import DocumentLimits
 from model.errors import DocumentError
-from model.text.marks.inline_codes import without_codes
+from model.text.marks.inline_codes import ANY_CODE, class_of, without_codes
 from support.made_documents import A, T, W, archive, docx, epub, members_of, odt, pptx, types, xlsx
 
 SPACE = ' xml:space="preserve"'
@@ -248,6 +248,26 @@ def test_what_stands_in_a_sentence_of_opendocument_does_not_divide_it() -> None:
     )
     assert "<text:p>IN A BOX</text:p></draw:text-box></draw:frame>THREE <draw:frame>" in rebuilt
     assert "</draw:frame>FOUR.</text:p>" in rebuilt
+
+
+def test_a_formula_of_opendocument_is_a_word_of_its_sentence() -> None:
+    frame = (
+        "<draw:frame xmlns:draw='d' xmlns:svg='s' text:anchor-type='{}'><draw:{}/>"
+        "<svg:desc>{}</svg:desc></draw:frame>"
+    )
+    for kind, frames in (
+        ("word", ["as-char", "object"]),
+        ("lone", ["paragraph", "object"]),
+        ("lone", ["as-char", "image"]),
+    ):
+        document = open_document(
+            odt(f"<text:p>a {frame.format(*frames, 'mass')} b</text:p>"), "odt"
+        )
+        assert plain_texts(document) == ["mass", "a  b"]
+        (code,) = ANY_CODE.findall(document.texts[1])
+        assert class_of(code) == kind
+        rebuilt = members_of(document.rebuild(["Masse", f"{code} c"]))["content.xml"]
+        assert f"<text:p>{frame.format(*frames, 'Masse')} c</text:p>" in rebuilt
 
 
 def test_elements_of_other_programs_hold_words_of_their_sentence() -> None:
