@@ -25,7 +25,7 @@ from model.documents.archives.office_types import (
 )
 from model.documents.archives.page_texts import PAGE_TEXTS, add_page_text
 from model.documents.archives.run_tokens import run_tokens
-from model.documents.archives.runs import PROPERTIES, RUN, Run, Stretch
+from model.documents.archives.runs import PROPERTIES, RUN, Run, Stretch, seen_formatting
 from model.documents.markup.xml_attributes import tag_pieces
 from model.documents.markup.xml_events import Event
 from model.documents.notation.assembly import Assembler, Token
@@ -257,7 +257,7 @@ def _coded(text: str) -> str:
 
 
 def _parted(events: Sequence[Event]) -> tuple[frozenset[str], str]:
-    """Names of elements between two runs, and the formatting of the later, as it is written."""
+    """Names of elements between two runs, and the formatting of the later."""
     names: set[str] = set()
     properties: list[str] = []
     is_inside = False
@@ -271,4 +271,4 @@ def _parted(events: Sequence[Event]) -> tuple[frozenset[str], str]:
         elif event.kind != "text" or event.raw.strip():
             names.add(name or event.kind)
         is_inside = event.kind == "start" if is_own else is_inside
-    return frozenset(names), "".join(properties)
+    return frozenset(names), seen_formatting("".join(properties))

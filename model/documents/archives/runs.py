@@ -28,8 +28,12 @@ _CHECKS = frozenset({"proofErr"})
 _FIELD, _FIELD_TYPE = "fldChar", "fldCharType"
 _RANGE = re.compile(r"(\w+)(Start|End)")
 _STEPS = {"begin": 1, "end": -1, "Start": 1, "End": -1}
-_EDITING = re.compile(r"\s(?:err|dirty|smtClean)\s*=\s*(?:\"[^\"]*+\"|'[^']*+')")
-"""What a program notes in formatting for itself."""
+_EDITING = re.compile(
+    r"\s(?:err|dirty|smtClean|lang|altLang)\s*=\s*(?:\"[^\"]*+\"|'[^']*+')"
+    r"|<(?:[\w.-]+:)?(?:lang|noProof)(?:\s[^<>]*)?/>"
+)
+"""What a program notes in formatting for its spelling checks."""
+_NO_PROPERTIES = re.compile(r"<[^\s<>/]++\s*+(?:/>|>\s*+</[^\s<>/]++\s*+>)")
 
 Stretch = tuple[Event, bool]
 """An event, and whether it is text to be translated."""
@@ -58,7 +62,7 @@ class Run:
     @property
     def formatting(self) -> str:
         """Its properties, as far as people see them."""
-        return _EDITING.sub("", "".join(event.raw for event in self.begin[1:]))
+        return seen_formatting("".join(event.raw for event in self.begin[1:]))
 
     def takes(self, event: Event) -> bool:
         """Whether an event is one of its properties, which it then has."""
@@ -101,6 +105,12 @@ class Element:
 
 
 Node = Item | Element
+
+
+def seen_formatting(properties: str) -> str:
+    """Properties of a run, as they are written, without what nobody sees of them."""
+    seen = _EDITING.sub("", properties)
+    return "" if _NO_PROPERTIES.fullmatch(seen) else seen
 
 
 def is_range(events: Iterable[Event]) -> bool:

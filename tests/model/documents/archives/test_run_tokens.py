@@ -109,13 +109,24 @@ def test_formatting_that_only_editors_see_is_no_pair() -> None:
         f"<a:r><a:rPr lang='en'{said}/><a:t>{text}</a:t></a:r>"
         for text, said in (("a ", " dirty='0'"), ("wrod", " err='1' dirty='0'"), (" more", ""))
     )
+    runs += "<a:r><a:t> and</a:t></a:r><a:r><a:rPr/><a:t> more</a:t></a:r>"
     field = "<a:fld type='slidenum'><a:rPr/><a:t>7</a:t></a:fld>"
     document = open_document(pptx(f"<a:p>{runs}{field}</a:p>"), "pptx")
-    assert [without_codes(text) for text in document.texts] == ["a wrod more"]
+    assert [without_codes(text) for text in document.texts] == ["a wrod more and more"]
     (code,) = ANY_CODE.findall(document.texts[0])
     made = members_of(document.rebuild([f"auf {code} mehr"]))["ppt/slides/slide1.xml"]
     frame = "<a:r><a:rPr lang='en' dirty='0'/><a:t>{}</a:t></a:r>"
     assert frame.format("auf ") + field + frame.format(" mehr") in made
+
+
+def test_languages_of_runs_are_no_formatting() -> None:
+    body = (
+        run("one ", "<w:i/><w:lang w:val='de'/>") + run("two", "<w:noProof/><w:i/>")
+        + run(" three", "<w:i/>")
+    )  # fmt: skip
+    assert open_document(docx(f"<w:p>{body}</w:p>"), "docx").texts == ("one two three",)
+    body = run("one ") + run("two", "<w:lang w:val='de'/>") + bold(" b")
+    assert rebuilt(body, "{0}B{1} zwei") == bold("B") + run(" zwei")
 
 
 def test_tips_of_links_in_properties_are_written_wherever_their_words_are() -> None:
