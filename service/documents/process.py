@@ -6,9 +6,9 @@ Owns what their endings mean. What they do, and within which bounds, is `service
 import asyncio
 import os
 import signal
-import sys
 
 from model.errors import DocumentError, one_line
+from service.child_command import child_command
 from service.documents.child import MAX_CPU_SECONDS, REFUSED_STATUS
 from service.documents.jobs import JobOptions
 from service.documents.store import JobFiles
@@ -56,7 +56,7 @@ async def rebuild(asked: JobOptions, files: JobFiles, *, language: str | None = 
 
 async def _run(action: str, kind: str, *arguments: os.PathLike[str] | str) -> None:
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "service.documents.child", action, kind, *map(str, arguments)),
+        *child_command("service.documents.child", action, kind, *map(str, arguments)),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,

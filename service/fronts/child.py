@@ -8,10 +8,10 @@ import asyncio
 import os
 import socket
 import subprocess
-import sys
 from contextlib import suppress
 from typing import Self
 
+from service.child_command import child_command
 from service.engine.lifetime import signals_held_back
 from service.fronts.messages import FrontMessage, front_messages
 from service.fronts.stream import Stream
@@ -92,7 +92,7 @@ def _start_process(
 ) -> subprocess.Popen[bytes]:
     """Start the front by `subprocess`: uvloop would unblock the signals held back."""
     numbers = [link.fileno(), sending.fileno(), listener.fileno()]
-    command = [sys.executable, "-m", "service.fronts", "--owner", str(os.getpid())]
+    command = child_command("service.fronts", "--owner", str(os.getpid()))
     for name, number in zip(("link", "passing", "listener"), numbers, strict=True):
         command += [f"--{name}", str(number)]
     with signals_held_back():

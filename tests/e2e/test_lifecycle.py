@@ -64,6 +64,28 @@ def test_it_listens_at_once_and_is_alive_but_not_ready_while_booting(
             assert client.post("/translate", json=query).status_code == 200
 
 
+def test_none_of_its_processes_imports_a_file_of_the_folder_that_it_is_started_in(
+    served_checkpoint: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "mine"
+    for module in ("token", "json/__init__", "service/__init__", "model/__init__"):
+        file = folder / f"{module}.py"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("raise SystemExit('a file of mine')\n")
+    with running_server(
+        served_checkpoint, _log(tmp_path), folder=folder, DRAGOMAN_FRONTS="2"
+    ) as server:
+        server.wait_metric("dragoman_fronts", 2)
+        with server.client() as client:
+            reply = client.post(
+                "/translate_file",
+                data={"source": "en", "target": "zh"},
+                files={"file": ("a.txt", b"Small birds sing.")},
+            )
+            assert reply.status_code == 200
+    assert "a file of mine" not in _log(tmp_path).read_text()
+
+
 def test_sigterm_finishes_what_was_accepted_refuses_the_rest_and_leaves_with_0(
     served_checkpoint: Path, tmp_path: Path
 ) -> None:

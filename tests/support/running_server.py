@@ -120,18 +120,21 @@ def free_port() -> int:
 
 @contextmanager
 def starting_server(
-    checkpoint: Path, log: Path, *flags: str, **environment: str
+    checkpoint: Path, log: Path, *flags: str, folder: Path = ROOT, **environment: str
 ) -> Iterator[RunningServer]:
-    """A server that may not be ready yet; it is stopped on leaving, whatever happened."""
+    """A server that may not be ready yet; it is stopped on leaving, whatever happened.
+
+    It is started in `folder`, of which it imports nothing: like the command, not like `-m`.
+    """
     port = free_port()
     clean = {name: value for name, value in os.environ.items() if "DRAGOMAN_" not in name}
-    command = [sys.executable, "-m", "service.cli.main", "serve", "--device", "cpu"]
+    command = [sys.executable, "-P", "-m", "service.cli.main", "serve", "--device", "cpu"]
     command += ["--port", str(port), "--checkpoint", str(checkpoint), *flags]
     with (
         log.open("w") as errors,
         subprocess.Popen(
             command,
-            cwd=ROOT,
+            cwd=folder,
             env=clean | SMALL_SERVER | environment,
             stdout=subprocess.PIPE,
             stderr=errors,
@@ -151,9 +154,9 @@ def starting_server(
 
 @contextmanager
 def running_server(
-    checkpoint: Path, log: Path, *flags: str, **environment: str
+    checkpoint: Path, log: Path, *flags: str, folder: Path = ROOT, **environment: str
 ) -> Iterator[RunningServer]:
     """A server that is ready."""
-    with starting_server(checkpoint, log, *flags, **environment) as server:
+    with starting_server(checkpoint, log, *flags, folder=folder, **environment) as server:
         server.wait_ready()
         yield server

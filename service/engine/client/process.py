@@ -8,10 +8,10 @@ import asyncio
 import os
 import socket
 import subprocess
-import sys
 from collections.abc import Mapping
 from typing import Self
 
+from service.child_command import child_command
 from service.engine.client.stream import EngineStream, OnMessages
 from service.engine.errors import (
     EngineStartError,
@@ -60,7 +60,7 @@ def _start_process(
     file_number: int, num_threads: int, visible_device: str | None
 ) -> subprocess.Popen[bytes]:
     """Start the engine's process by `subprocess`: uvloop would unblock the signals held back."""
-    command = [sys.executable, "-m", "service.engine.worker", "--fd", str(file_number)]
+    command = child_command("service.engine.worker", "--fd", str(file_number))
     with signals_held_back():
         return subprocess.Popen(  # noqa: S603  # a command of our own
             [*command, "--front", str(os.getpid())],

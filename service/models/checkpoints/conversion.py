@@ -10,13 +10,13 @@ import fcntl
 import logging
 import os
 import shutil
-import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from model.errors import one_line
+from service.child_command import child_command
 from service.engine.lifetime import ended_first, killed_hint
 from service.models.checkpoints.discovery import FaultyCheckpoint
 from service.models.checkpoints.packages import CONVERTED_FOLDER, Package, find_packages, tidy
@@ -110,7 +110,7 @@ async def _run(package: Package) -> str | None:
         OSError: The process cannot be started.
     """
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "service.cli.main", "convert"),
+        *child_command("service.cli.main", "convert"),
         *(package.file, package.unpublished, f"--name={package.name}"),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL,

@@ -13,12 +13,12 @@ from service.models.checkpoints.conversion import convert_packages
 from service.models.checkpoints.packages import CONVERTED_FOLDER, find_packages
 
 COMMAND = """#!/bin/sh
-# -m service.cli.main convert SOURCE DESTINATION --name=NAME
-echo "$4 $6" >> "{log}"
-. "$4"
+# -P -m service.cli.main convert SOURCE DESTINATION --name=NAME
+echo "$5 $7" >> "{log}"
+. "$5"
 """
-GOOD = 'mkdir "$5" && echo "{}" > "$5/config.json"\n'
-BAD = 'printf "dragoman: %s cannot be converted:\\n  one\\n  two\\n" "$4" >&2; exit 1\n'
+GOOD = 'mkdir "$6" && echo "{}" > "$6/config.json"\n'
+BAD = 'printf "dragoman: %s cannot be converted:\\n  one\\n  two\\n" "$5" >&2; exit 1\n'
 KILLED = "kill -9 $$\n"
 
 
