@@ -67,7 +67,14 @@ class EngineStartError(EngineError):
 
 
 class EngineUnavailableError(EngineError):
-    """The engine has ended, or takes no more work because it drains or closes."""
+    """The engine has ended, or takes no more work."""
+
+
+class EngineClosedError(EngineUnavailableError):
+    """The engine was closed with its server before the work was done."""
+
+    def __init__(self) -> None:
+        super().__init__("the engine was closed")
 
 
 class QueueFullError(EngineError):

@@ -4,7 +4,12 @@ Owns which errors do, and that any other one is a fault of ours, which says noth
 """
 
 from model.errors import DragomanError, InputError
-from service.engine.errors import EngineUnavailableError, QueueFullError, SegmentFailedError
+from service.engine.errors import (
+    EngineClosedError,
+    EngineUnavailableError,
+    QueueFullError,
+    SegmentFailedError,
+)
 from service.errors import Problem, RequestError, scalar
 from service.fronts.messages import Trouble
 
@@ -31,7 +36,8 @@ def trouble_of(error: BaseException) -> Trouble:
                 retry_after_seconds=error.retry_after_seconds,
             )
         case EngineUnavailableError():
-            return Trouble(kind="unavailable", message=str(error))
+            kind = "closed" if isinstance(error, EngineClosedError) else "unavailable"
+            return Trouble(kind=kind, message=str(error))
         case SegmentFailedError():
             return Trouble(kind="failed", message=str(error), code=error.code)
         case InputError():
@@ -58,8 +64,8 @@ def error_of(trouble: Trouble) -> Exception:
         case Trouble(kind="queue_full", value=int(value), limit=int(limit)):
             seconds = trouble.retry_after_seconds or 1.0
             return QueueFullError(value=value, limit=limit, retry_after_seconds=seconds)
-        case Trouble(kind="unavailable"):
-            return EngineUnavailableError(trouble.message)
+        case Trouble(kind="closed" | "unavailable" as kind, message=message):
+            return EngineClosedError() if kind == "closed" else EngineUnavailableError(message)
         case Trouble(kind="failed"):
             return SegmentFailedError(code=trouble.code, message=trouble.message)
         case Trouble(kind="input"):

@@ -7,11 +7,17 @@ and the refusals that carry one already, are `service.errors`; rendering is `ser
 from starlette.exceptions import HTTPException
 
 from model.errors import InputError
-from service.engine.errors import EngineUnavailableError, QueueFullError, SegmentFailedError
+from service.engine.errors import (
+    EngineClosedError,
+    EngineUnavailableError,
+    QueueFullError,
+    SegmentFailedError,
+)
 from service.errors import (
     ClientGoneError,
     Problem,
     RequestError,
+    cut_off,
     invalid,
     overloaded,
     scalar,
@@ -36,6 +42,8 @@ def problem_of(error: Exception) -> Problem:
                 limit=error.limit,
                 seconds=error.retry_after_seconds,
             ).problem
+        case EngineClosedError():
+            problem = cut_off().problem
         case EngineUnavailableError():
             problem = unavailable(
                 "the translation engine is not running", code="engine_unavailable"

@@ -116,14 +116,16 @@ def test_sigint_while_booting_leaves_with_0(served_checkpoint: Path, tmp_path: P
         assert server.wait() == 0
 
 
-def test_work_that_outlives_the_grace_time_gets_a_503(
-    served_checkpoint: Path, tmp_path: Path
+@pytest.mark.parametrize("num_fronts", ["1", "2"])
+def test_work_that_outlives_the_grace_time_is_cut_off(
+    served_checkpoint: Path, tmp_path: Path, num_fronts: str
 ) -> None:
-    short = SLOW | {"DRAGOMAN_GRACE_SECONDS": "0.2"}
+    short = SLOW | {"DRAGOMAN_GRACE_SECONDS": "0.2", "DRAGOMAN_FRONTS": num_fronts}
     with running_server(served_checkpoint, _log(tmp_path), **short) as server:
         with accepted_work(server, 2) as replies:
             server.signal(signal.SIGTERM)
-        assert 503 in {reply.result().status_code for reply in replies}
+        cut_off = [reply.result() for reply in replies if reply.result().is_error]
+        assert {(one.status_code, one.json()["code"]) for one in cut_off} == {(503, "cut_off")}
         assert all("retry-after" in r.result().headers for r in replies if r.result().is_error)
         assert server.wait() == 0
 

@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import count
 from typing import Literal, Self
 
@@ -30,6 +31,7 @@ from service.engine.client.submission import (
 )
 from service.engine.client.watchdog import Watchdog
 from service.engine.errors import (
+    EngineClosedError,
     EngineUnavailableError,
     ProtocolError,
 )
@@ -51,7 +53,6 @@ from service.engine.messages import (
 _LOGGER = logging.getLogger(__name__)
 
 _GONE = "the engine is gone"
-_CLOSED = "the engine was closed"
 
 LossReason = Literal["exit", "hang", "protocol"]
 """How an engine was lost: its process ended, it made no progress, or it sent no valid message."""
@@ -215,7 +216,7 @@ class EngineClient(Engine):
             InputError: Likewise.
         """
         if not self.is_ready:
-            raise EngineUnavailableError(_CLOSED if self.is_alive else _GONE)
+            raise EngineClosedError if self._is_closing else EngineUnavailableError(_GONE)
         for job in jobs:
             check_fits(job, self.ready)
         self._room.check(jobs)
@@ -257,7 +258,7 @@ class EngineClient(Engine):
     async def close(self, *, grace_seconds: float = 5.0) -> None:
         """End the engine, by force after a while; pending segments fail. Harmless when repeated."""
         self._is_closing = True
-        fail_all(self._pending.take_all().values(), _CLOSED)
+        fail_all(self._pending.take_all().values(), EngineClosedError)
         with suppress(EngineUnavailableError):
             self._link.send(Shutdown())
         try:
@@ -329,7 +330,7 @@ class EngineClient(Engine):
         self._lost.set()
         orphans = self._pending.take_all()
         if self._is_closing:
-            fail_all(orphans.values(), _GONE)
+            fail_all(orphans.values(), EngineClosedError)
             return
         self._loss_reason = reason
         fields = {"reason": reason, "num_pending": len(orphans)}
@@ -350,4 +351,4 @@ class EngineClient(Engine):
 
 
 def _fail_orphans(orphans: Mapping[int, Pending]) -> None:
-    fail_all(orphans.values(), _GONE)
+    fail_all(orphans.values(), partial(EngineUnavailableError, _GONE))

@@ -7,7 +7,7 @@ How many there may be is `service.engine.client.segment_room`; what is sent and 
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -176,11 +176,11 @@ class PendingSegments:
                 observer.segment_cancelled(job)
 
 
-def fail_all(segments: Iterable[Pending], reason: str) -> None:
-    """Answer segments that no engine has any more with an `EngineUnavailableError`."""
+def fail_all(segments: Iterable[Pending], error_type: Callable[[], EngineUnavailableError]) -> None:
+    """Answer segments that no engine has any more with an error; each has its own."""
     for pending in segments:
         if not pending.answer.done():
-            _fail(pending.answer, EngineUnavailableError(reason))
+            _fail(pending.answer, error_type())
 
 
 def _fail(answer: asyncio.Future[Finished], error: EngineError) -> None:

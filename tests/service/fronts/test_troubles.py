@@ -4,7 +4,12 @@ import msgspec
 import pytest
 
 from model.errors import InputError
-from service.engine.errors import EngineUnavailableError, QueueFullError, SegmentFailedError
+from service.engine.errors import (
+    EngineClosedError,
+    EngineUnavailableError,
+    QueueFullError,
+    SegmentFailedError,
+)
 from service.errors import conflict, deadline_exceeded, overloaded, too_long
 from service.fronts.messages import Trouble
 from service.fronts.troubles import error_of, trouble_of
@@ -17,6 +22,7 @@ ERRORS = [
     deadline_exceeded(seconds=2.5),
     QueueFullError(value=9, limit=8, retry_after_seconds=2.0),
     EngineUnavailableError("the engine is gone"),
+    EngineClosedError(),
     SegmentFailedError(code="engine_error", message="it failed"),
     InputError("a beam of 99", value=99, limit=16),
 ]

@@ -2,7 +2,12 @@ import pytest
 from starlette.exceptions import HTTPException
 
 from model.errors import InputError
-from service.engine.errors import EngineUnavailableError, QueueFullError, SegmentFailedError
+from service.engine.errors import (
+    EngineClosedError,
+    EngineUnavailableError,
+    QueueFullError,
+    SegmentFailedError,
+)
 from service.errors import (
     ClientGoneError,
     Problem,
@@ -31,6 +36,7 @@ from service.http.problems import problem_of
         (InputError("x", value=1, limit=2), 400, "invalid_request"),
         (QueueFullError(value=9, limit=8, retry_after_seconds=2.5), 429, "overloaded"),
         (EngineUnavailableError("gone"), 503, "engine_unavailable"),
+        (EngineClosedError(), 503, "cut_off"),
         (SegmentFailedError(code="engine_error", message="boom"), 500, "engine_error"),
         (HTTPException(404), 404, "not_found"),
         (HTTPException(405), 405, "method_not_allowed"),

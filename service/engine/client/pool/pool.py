@@ -30,7 +30,7 @@ from service.engine.client.submission import (
     row_steps_of,
 )
 from service.engine.counters import summed
-from service.engine.errors import EngineUnavailableError
+from service.engine.errors import EngineClosedError, EngineUnavailableError
 from service.engine.messages import EngineCounters, Ready
 from service.priority import Priority
 
@@ -88,7 +88,7 @@ class Pool(Engine):
         self._numbers = count(1)
         self._on_outdated = keeping.on_outdated
         self._replacing = asyncio.Lock()
-        self._is_replaced = False
+        self._is_replaced = self._is_closing = False
         self._filling: list[asyncio.Task[None]] = []
         if self._on_outdated is not None:
             keeping = replace(keeping, on_outdated=self._replaced_once)
@@ -195,7 +195,7 @@ class Pool(Engine):
             return only.submit(jobs, client=client, on_written=on_written)
         loads = self._loads()
         if not candidates(loads):
-            raise EngineUnavailableError(_GONE)
+            raise EngineClosedError if self._is_closing else EngineUnavailableError(_GONE)
         for job in jobs:
             check_fits(job, self.ready)
         self._room.check(jobs)
@@ -218,6 +218,7 @@ class Pool(Engine):
 
     async def close(self) -> None:
         """As of `Engine`."""
+        self._is_closing = True
         self.retire()
         if self._filling:
             await asyncio.wait(self._filling)
@@ -259,7 +260,8 @@ class Pool(Engine):
             for number, one in wanted.items()
             if is_possible and one.num_moves < MAX_MOVES
         }
-        fail_all((one for number, one in wanted.items() if number not in moved), _GONE)
+        failed = (one for number, one in wanted.items() if number not in moved)
+        fail_all(failed, partial(EngineUnavailableError, _GONE))
         by_beam: dict[int, dict[int, SegmentJob]] = defaultdict(dict)
         for number, one in moved.items():
             by_beam[one.job.request.search.beam_size][number] = one.job

@@ -99,7 +99,7 @@ def test_a_lost_engine_answers_all_that_is_pending_with_an_error() -> None:
     async def scenario(pending: PendingSegments, room: SegmentRoom, _heard: Heard) -> None:
         answers = pending.add({1: JOB, 2: JOB})
         answers[2].cancel()
-        fail_all(pending.take_all().values(), "the engine is gone")
+        fail_all(pending.take_all().values(), partial(EngineUnavailableError, "gone"))
         with pytest.raises(EngineUnavailableError, match="gone"):
             answers[1].result()
         assert answers[2].cancelled()
@@ -146,7 +146,7 @@ def test_a_flood_for_one_checkpoint_leaves_room_to_another() -> None:
         room.check([second] * 2)
         pending.settle(Cancelled(segment_id=1))
         room.check([first])
-        fail_all(pending.take_all().values(), "the engine is gone")
+        fail_all(pending.take_all().values(), partial(EngineUnavailableError, "gone"))
         room.check([first] * 6)
 
     _with(scenario, reserved_share=0.25, num_checkpoints=2)
