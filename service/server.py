@@ -170,4 +170,5 @@ class Server:
         _LOGGER.info("drained", extra={"fields": {"is_complete": is_drained}})
         if self._fronts is not None:
             await self._fronts.leave()
+            await asyncio.gather(*self._taking, return_exceptions=True)
         self._uvicorn.should_exit = True

@@ -63,6 +63,7 @@ class Fronts:
         self._latest: tuple[int, Deployment] | None = None
         self._next: tuple[int, Deployment] | None = None
         self._max_connections = 1
+        self._listener: socket.socket | None = None
         self._handles: dict[int, FrontHandle] = {}
         self._past: tuple[Family, ...] = ()
         self._is_leaving = self._has_ended = False
@@ -93,7 +94,8 @@ class Fronts:
 
         Args:
             common: What they share.
-            listener: The socket of the port.
+            listener: The socket of the port; closed when the fronts leave, so that the last of
+                them to close its own ends it: what nobody would accept is refused.
             on_connection: Called with each connection that one passes on, and what it read.
             on_given_up: Called when all are lost too often.
         """
@@ -108,6 +110,7 @@ class Fronts:
             asyncio.create_task(keep(place), name="front-keeper")
             for place in range(self._settings.fronts)
         ]
+        self._listener = listener
         try:
             yield
         finally:
@@ -164,6 +167,8 @@ class Fronts:
     async def leave(self) -> None:
         """Have all fronts write their answers and end; returns when they have, or after a while."""
         self._is_leaving = self._has_ended = True
+        if self._listener is not None:
+            self._listener.close()
         handles = list(self._handles.values())
         for handle in handles:
             handle.send(Leave())
@@ -203,6 +208,8 @@ class Fronts:
         on_connection: Callable[[socket.socket, bytes], None],
     ) -> str:
         """One front from its start to its end; how it was lost."""
+        if self._is_leaving:
+            return "exit"
         try:
             child = await FrontChild.spawn(listener)
         except OSError:

@@ -37,6 +37,7 @@ LEAVE_SECONDS = 5.0
 WRITE_SECONDS = 30.0
 """Time for a client to read anything of an answer that waits for it."""
 _LAST_LEAVE_SECONDS = 1.0  # when the server itself leaves
+_LAST_HEAD_SECONDS = 0.1  # likewise: what was accepted just now has its first request on the way
 _FIRST_POLL_SECONDS = 0.05  # most requests are answered by then
 _MAX_POLL_SECONDS = 1.0
 
@@ -142,6 +143,9 @@ class EndingProtocol(HttpToolsProtocol):
         if self._is_lingering:
             seconds = min(_LAST_LEAVE_SECONDS, self._limits.leave_seconds)
             self._leave_timer.start(seconds, self.transport.abort)
+            return
+        if self._started is None and not self._is_leaving:
+            self._leave_timer.start(_LAST_HEAD_SECONDS, self.transport.close)
             return
         super().shutdown()
         if self._awaits_head:

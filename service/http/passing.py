@@ -108,20 +108,23 @@ class Receiver:
         loop.add_reader(channel, self._receive)
 
     def close(self) -> None:
-        """Take no more."""
+        """Take what was sent already, and no more."""
+        while self._receive():
+            pass
         self._loop.remove_reader(self._channel)
         self._channel.close()
 
-    def _receive(self) -> None:
+    def _receive(self) -> bool:
+        """Take a connection; whether there was one."""
         try:
             mark, descriptors, _, _ = socket.recv_fds(self._channel, len(_MARK), 2)
         except BlockingIOError:
-            return
+            return False
         except OSError:
             mark, descriptors = b"", []
         if not mark:  # the sender is gone; whoever watches its process closes this
             self._loop.remove_reader(self._channel)
-            return
+            return False
         number, file = descriptors
         connection = socket.socket(fileno=number)
         connection.setblocking(False)
@@ -129,6 +132,7 @@ class Receiver:
             reader.seek(0)
             data = reader.read()
         self._on_connection(connection, data)
+        return True
 
 
 def channel() -> tuple[socket.socket, socket.socket]:

@@ -320,3 +320,32 @@ def test_sigterm_finishes_what_any_front_has_accepted(
         assert [one.result().status_code for one in held] == [200, 200]
         assert server.wait() == 0
         assert not [one for one in children if Path(f"/proc/{one}").exists()]
+
+
+def test_on_sigterm_every_new_connection_is_answered_or_refused_and_none_is_reset(
+    served_checkpoint: Path, tmp_path: Path
+) -> None:
+    outcomes: Counter[str] = Counter()
+
+    def knock(server: RunningServer) -> None:
+        while True:
+            try:
+                reply = httpx.get(f"{server.url}/readyz", trust_env=False, timeout=20)
+            except httpx.TransportError as error:
+                outcomes[type(error).__name__] += 1
+                if isinstance(error, httpx.ConnectError):
+                    return
+            else:
+                outcomes[str(reply.status_code)] += 1
+
+    with (
+        _two_fronts(served_checkpoint, tmp_path / "log.jsonl") as server,
+        ThreadPoolExecutor(4) as threads,
+    ):
+        knocking = [threads.submit(knock, server) for _ in range(4)]
+        _wait(lambda: outcomes["200"] > 20)
+        server.signal(signal.SIGTERM)
+        for one in knocking:
+            one.result()
+        assert server.wait() == 0
+    assert set(outcomes) <= {"200", "503", "ConnectError"}, outcomes

@@ -195,3 +195,23 @@ def test_what_finds_no_room_is_sent_later_and_in_order() -> None:
         other.close()
 
     asyncio.run(scenario())
+
+
+def test_what_was_sent_before_the_receiver_closes_is_taken() -> None:
+    async def scenario() -> list[bytes]:
+        loop, taken = asyncio.get_running_loop(), list[bytes]()
+
+        def take(connection: socket.socket, data: bytes) -> None:
+            connection.close()
+            taken.append(data)
+
+        sending, receiving = channel()
+        receiver, sender = Receiver(receiving, loop, take), Sender(sending, loop)
+        for data in (b"one", b"other"):
+            with socket.socket() as connection:
+                sender.send(connection, data)
+        sender.close()
+        receiver.close()
+        return taken
+
+    assert asyncio.run(scenario()) == [b"one", b"other"]

@@ -152,3 +152,23 @@ def test_a_length_that_no_number_holds_is_too_long(run: Callable[..., None]) -> 
             assert json.loads(answer.rpartition(b"\r\n\r\n")[2])["limit"] == 2**64 - 1
 
     run(scenario, leave_seconds=0.5)
+
+
+def test_a_connection_that_has_just_been_accepted_is_answered_by_a_server_that_leaves(
+    run: Callable[..., None],
+) -> None:
+    async def scenario(served: Served) -> None:
+        reader, writer = await served.connect()
+        idle_reader, idle_writer = await served.connect()
+        connections = served.server.server_state.connections
+        await until(lambda: len(connections) == 2)
+        for connection in tuple(connections):
+            connection.shutdown()
+        writer.write(get("/", CLOSE))
+        assert (await reader.read()).startswith(b"HTTP/1.1 200 ")
+        assert await idle_reader.read() == b""
+        writer.close()
+        idle_writer.close()
+        await served.until_left()
+
+    run(scenario)
