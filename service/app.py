@@ -278,7 +278,7 @@ def _add_routes(
         *_document_routers(admission, documents, glossaries),
         libretranslate.build_router(admission),
         v1.build_router(admission),
-        deepl.build_router(admission, glossaries),
+        *deepl.build_routers(admission, glossaries),
         health.build_router(front, access),
         admin.build_router(front, check_admin=access.check_admin),
         models.build_router(front, check_admin=access.check_admin),

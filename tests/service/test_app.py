@@ -1,5 +1,6 @@
 import asyncio
 import logging
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import httpx
@@ -7,6 +8,7 @@ import pytest
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 from starlette.exceptions import HTTPException
+from starlette.routing import BaseRoute, Route
 
 from model.errors import DragomanError
 from service.app import create_app
@@ -33,11 +35,27 @@ def _get(app: FastAPI, path: str) -> httpx.Response:
     return asyncio.run(scenario())
 
 
+def _paths(routes: Iterable[BaseRoute]) -> Iterator[str]:
+    """Of all routes, those of routers within routers too."""
+    for route in routes:
+        if isinstance(route, Route):
+            yield route.path
+        else:
+            yield from _paths(vars(route)["original_router"].routes)
+
+
 def test_an_app_that_was_never_started_is_alive_and_says_it_is_not_ready(app: FastAPI) -> None:
     assert _get(app, "/livez").status_code == 200
     reply = _get(app, "/readyz")
     assert (reply.status_code, reply.json()["code"]) == (503, "booting")
     assert (reply.headers["retry-after"], reply.headers["x-request-id"]) == ("5", "made")
+
+
+def test_every_route_has_a_name_in_metrics_and_logs(app: FastAPI) -> None:
+    edge = next(one for one in app.user_middleware if one.cls is Edge)
+    paths = set(_paths(app.routes))
+    assert {"/v2/glossaries/{glossary_id}/entries", "/livez"} <= paths
+    assert paths <= set(edge.kwargs["routes"])
 
 
 def test_nothing_of_fastapi_stands_around_the_edge(app: FastAPI) -> None:

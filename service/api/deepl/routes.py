@@ -64,8 +64,8 @@ class DeepL:
         return JsonReply(reply_content(results, options))
 
 
-def build_router(admission: Admission, glossaries: Glossaries) -> APIRouter:
-    """The routes of this contract."""
+def build_routers(admission: Admission, glossaries: Glossaries) -> tuple[APIRouter, APIRouter]:
+    """The routes of this contract, and of its glossaries."""
     router = APIRouter(tags=["DeepL"])
     contract = DeepL(front=admission.front)
 
@@ -100,8 +100,7 @@ def build_router(admission: Admission, glossaries: Glossaries) -> APIRouter:
         return JsonReply(usage_content(admission.access.num_characters(caller)))
 
     _add_languages(router, admission, contract)
-    router.include_router(build_glossaries(admission, glossaries, contract))
-    return router
+    return router, build_glossaries(admission, glossaries, contract)
 
 
 async def _with_glossary(
