@@ -192,6 +192,16 @@ class EndingProtocol(HttpToolsProtocol):
     def _is_answering(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
 
+    @property
+    def _may_go(self) -> bool:
+        """Whether no answer is due, so that a newer connection may have its place."""
+        return self._is_lingering or not (self._is_answering or self._is_leaving)
+
+    @property
+    def _has_last_answer(self) -> bool:
+        """Whether all that is left is a body that was answered before its end, or to be left."""
+        return self._is_lingering or not self._awaits_head
+
     def _is_worth_keeping(self) -> bool:
         """Whether an answer is due to a client that sends no more; it is the last."""
         if self._is_leaving or not self._awaits_head or not self._is_answering:

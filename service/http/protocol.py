@@ -10,9 +10,10 @@ On every connection one of these is always running: the time for a head (from th
 on, and again whenever bytes come between two requests), a request's own limits, uvicorn's
 keep-alive, or the time to leave.
 
-When all connections are taken, a new one takes the place of the one that has waited longest for a
-request: a client that opens a thousand and sends nothing shuts no other out, health checks least of
-all. Only where every connection has a request is a new one refused.
+When all connections are taken, a new one takes the place of one that has its last answer (its body
+still comes, or its client does not leave), else of the one that has waited longest for a request: a
+client that opens a thousand and sends nothing shuts no other out, health checks least of all. Only
+where every connection has a request is a new one refused.
 
 Where several processes answer on one port, a connection whose next request is not this one's is
 passed on as it is (`service.http.passing`): the socket, that request's head, and what came behind.
@@ -304,24 +305,33 @@ class BoundedProtocol(EndingProtocol):
         return len(data)
 
     def _displace(self) -> bool:
-        """End the connection that has waited longest for a request; False where none waits."""
-        others = (
+        """End the connection that is needed least; False where every other one is answered.
+
+        That is one with its last answer, whose client sends on or does not leave; else the one that
+        has waited longest for a request.
+        """
+        others = [
             connection
             for connection in self.connections
             if isinstance(connection, BoundedProtocol)
             and connection is not self
-            and connection._awaits_head  # noqa: SLF001  # another of the same class
-            and not connection._is_answering  # noqa: SLF001
-            and not connection._is_leaving  # noqa: SLF001
-        )
-        longest = min(others, key=lambda one: one._waits_since, default=None)  # noqa: SLF001
-        if longest is None:
+            and connection._may_go  # noqa: SLF001  # another of the same class
+        ]
+        if not others:
             return False
-        self._on_refused("displaced")
-        if longest._num_buffered_bytes:  # noqa: SLF001
-            longest._write_problem(self._too_many())  # noqa: SLF001
-        longest._close()  # noqa: SLF001
+        least = min(others, key=lambda one: (not one._has_last_answer, one._waits_since))  # noqa: SLF001
+        least._make_room(self._too_many())  # noqa: SLF001
         return True
+
+    def _make_room(self, problem: Problem) -> None:
+        """End the connection for a newer one."""
+        if self._has_last_answer:
+            self.transport.abort()
+            return
+        self._on_refused("displaced")
+        if self._num_buffered_bytes:
+            self._write_problem(problem)
+        self._close()
 
     def _too_many(self) -> Problem:
         limit = self._limits.max_connections

@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Callable
 
+import pytest
+
 from support.wire import CLOSE, Served, get, problem_of, until
 
 
@@ -55,6 +57,31 @@ def test_who_has_waited_longest_for_a_request_makes_room(run: Callable[..., None
             writer.close()
 
     run(scenario, max_connections=4)
+
+
+@pytest.mark.parametrize("headers", [(), (CLOSE,)], ids=["kept", "closed"])
+def test_an_answered_request_whose_body_never_ends_makes_room_before_anybody_who_waits(
+    run: Callable[..., None], headers: tuple[bytes, ...]
+) -> None:
+    async def scenario(served: Served) -> None:
+        silent = await served.connect()
+        await until(lambda: served.server.server_state.connections)
+        answered = [await served.connect() for _ in range(2)]
+        for reader, writer in answered:
+            writer.write(get("/", b"content-length: 9", *headers).replace(b"GET", b"POST") + b"abc")
+            await reader.readuntil(b"fine /")
+        newcomers = [await served.connect() for _ in range(2)]
+        for reader, writer in newcomers:
+            writer.write(get())
+            assert (await reader.readuntil(b"fine /")).startswith(b"HTTP/1.1 200")
+        assert [await reader.read() for reader, _ in answered] == [b"", b""]
+        silent[1].write(get("/", CLOSE))
+        assert (await silent[0].read()).startswith(b"HTTP/1.1 200")
+        assert not served.refused
+        for _, writer in (silent, *answered, *newcomers):
+            writer.close()
+
+    run(scenario, max_connections=3)
 
 
 def test_silent_connections_shut_nobody_out(run: Callable[..., None]) -> None:
