@@ -7,6 +7,7 @@ imports nothing of the server.
 """
 
 import contextlib
+import errno
 import json
 import os
 import resource
@@ -26,6 +27,9 @@ MAX_FILE_BYTES = 512 * 1024**2
 """Of what it writes."""
 REFUSED_STATUS = 3
 """The document is at fault; why is on standard output."""
+DISK_STATUS = 4
+"""The disk is at fault; the number of its error is on standard output."""
+_DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS)
 _NICENESS = 10
 _OOM_SCORE = Path("/proc/self/oom_score_adj")
 
@@ -44,11 +48,16 @@ def main(arguments: list[str]) -> int:
         else:
             _write_result(document, Path(paths[0]), Path(paths[1]), language=paths[2] or None)
     except (DocumentError, InputError) as error:
-        return _refused(str(error))
+        return _ended(REFUSED_STATUS, str(error))
     except MemoryError:
-        return _refused(f"the {kind} document takes more memory than there is for one")
+        reason = f"the {kind} document takes more memory than there is for one"
+        return _ended(REFUSED_STATUS, reason)
     except RecursionError:
-        return _refused(f"the {kind} document is nested too deeply")
+        return _ended(REFUSED_STATUS, f"the {kind} document is nested too deeply")
+    except OSError as error:
+        if error.errno not in _DISK_ERRORS:
+            raise
+        return _ended(DISK_STATUS, str(error.errno))
     return 0
 
 
@@ -80,8 +89,12 @@ def _write_texts(document: Document, path: Path, *, max_characters: int) -> None
             f"has {num_characters} characters; at most {max_characters} are translated",
         )
     partial = path.with_name(f"{path.name}.partial")
-    with partial.open("w", encoding="ascii") as file:
-        json.dump(list(document.texts), file)
+    try:
+        with partial.open("w", encoding="ascii") as file:
+            json.dump(list(document.texts), file)
+    except OSError:
+        partial.unlink(missing_ok=True)  # a full disk has no room for it
+        raise
     partial.replace(path)  # whole, or not there
 
 
@@ -95,10 +108,10 @@ def _write_result(
     result.write_bytes(document.rebuild(texts, language))
 
 
-def _refused(reason: str) -> int:
+def _ended(status: int, reason: str) -> int:
     sys.stdout.buffer.write(reason.encode("utf-8", "replace"))
     sys.stdout.flush()
-    return REFUSED_STATUS
+    return status
 
 
 if __name__ == "__main__":

@@ -4,12 +4,16 @@ Owns what is known of a job, which of those that wait is next, and the refusals 
 It keeps nothing: memory and disk are `service.documents.queue` and `service.documents.store`.
 """
 
+import errno
+import sqlite3
 from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 from service.errors import Problem, RequestError, unavailable
+
+NO_ROOM = "there is no room for the document on the server's disk"
 
 JobState = Literal["queued", "translating", "done", "failed"]
 """It waits; it is read, translated or put together; its result is there; there will be none."""
@@ -125,9 +129,17 @@ def no_such_document() -> RequestError:
     )
 
 
-def not_kept() -> RequestError:
-    """A 503: the disk refuses."""
-    return unavailable("the document cannot be kept", code="no_storage")
+def is_full(error: Exception) -> bool:
+    """Whether an error says that a disk, or a user's part of it, is full."""
+    if isinstance(error, sqlite3.Error):
+        return getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def not_kept(error: Exception | None = None) -> RequestError:
+    """A 503: the disk refuses, with this error if it is known."""
+    message = NO_ROOM if error is not None and is_full(error) else "the document cannot be kept"
+    return unavailable(message, code="no_storage")
 
 
 def not_ready(job: DocumentJob) -> RequestError:

@@ -9,7 +9,7 @@ import signal
 
 from model.errors import DocumentError, one_line
 from service.child_command import child_command
-from service.documents.child import MAX_CPU_SECONDS, REFUSED_STATUS
+from service.documents.child import DISK_STATUS, MAX_CPU_SECONDS, REFUSED_STATUS
 from service.documents.jobs import JobOptions
 from service.documents.store import JobFiles
 
@@ -37,7 +37,7 @@ async def open_source(asked: JobOptions, files: JobFiles, *, max_characters: int
 
     Raises:
         DocumentError: It cannot be read.
-        OSError: The process cannot be started.
+        OSError: The process cannot be started, or the disk refuses what it writes.
     """
     await _run("open", asked.kind, files.source, files.texts, str(max_characters))
 
@@ -77,7 +77,9 @@ async def _run(action: str, kind: str, *arguments: os.PathLike[str] | str) -> No
         raise _ending(kind, process.returncode, output)
 
 
-def _ending(kind: str, status: int, output: bytes) -> DocumentError:
+def _ending(kind: str, status: int, output: bytes) -> DocumentError | OSError:
+    if status == DISK_STATUS:
+        return OSError(int(output), os.strerror(int(output)))
     if status == REFUSED_STATUS:
         reason = one_line(output.decode(errors="replace"), max_characters=_MAX_REASON)
         return DocumentError(kind, reason.removeprefix(f"the {kind} document "))

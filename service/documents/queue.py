@@ -142,7 +142,7 @@ class DocumentQueue:
             return await loop.run_in_executor(self.thread, function, *arguments)
         except _DISK_ERRORS as error:
             _LOGGER.exception("document_not_kept")
-            raise not_kept() from error
+            raise not_kept(error) from error
 
     @contextmanager
     def room(self, owner: Owner) -> Iterator[Upload]:

@@ -14,7 +14,7 @@ from model.errors import DocumentError, DragomanError
 from model.text.marks.inline_codes import without_codes
 from service.documents import process
 from service.documents.batches import batches
-from service.documents.jobs import DocumentJob, JobOptions, Owner
+from service.documents.jobs import NO_ROOM, DocumentJob, JobOptions, Owner, is_full
 from service.documents.store import JobFiles
 from service.documents.translating import LEAVING, DocumentRoute, Rest
 from service.errors import RequestError
@@ -73,12 +73,14 @@ async def work_on(opened: OpenJob, translator: TextTranslator, *, max_characters
     except RequestError as error:
         if error.problem.code == LEAVING:
             return False
-        await opened.end("refused", state="failed", error=str(error))
+        is_ours = error.problem.status >= 500  # what was asked is right, and the disk refuses
+        await opened.end("failed" if is_ours else "refused", state="failed", error=str(error))
     except DocumentError as error:
         await opened.end("refused", state="failed", error=str(error))
     except Exception as error:  # a fault of ours ends this job alone
         _LOGGER.exception("document_failed", extra={"fields": {"kind": kind}})
         reason = str(error) if isinstance(error, DragomanError) else "an unexpected failure"
+        reason = NO_ROOM if is_full(error) else reason
         await opened.end("failed", state="failed", error=reason)
     return True
 

@@ -1,6 +1,7 @@
 """Real processes, which open and rebuild real files."""
 
 import asyncio
+import errno
 import signal
 import subprocess
 import sys
@@ -66,6 +67,22 @@ def test_memory_is_bounded(files: JobFiles) -> None:
     )
     assert done.returncode == child.REFUSED_STATUS, done.stderr
     assert done.stdout == b"the json document takes more memory than there is for one"
+
+
+def test_a_disk_that_refuses_what_a_process_writes_is_told_with_its_error(files: JobFiles) -> None:
+    files.source.write_bytes(b"text")
+    program = (
+        "import sys; from pathlib import Path; from service.documents import child\n"
+        "def full(self, target): raise OSError(28, 'No space left on device')\n"
+        "Path.replace = full; sys.exit(child.main(sys.argv[1:]))"
+    )
+    arguments = ["open", "txt", files.source, files.texts, "1000"]
+    done = subprocess.run(
+        [sys.executable, "-c", program, *map(str, arguments)], capture_output=True, check=False
+    )
+    error = process._ending("txt", done.returncode, done.stdout)
+    assert isinstance(error, OSError)
+    assert error.errno == errno.ENOSPC
 
 
 def test_a_process_that_is_not_waited_for_any_more_is_ended(

@@ -1,6 +1,7 @@
 """The life of jobs, over real files and processes and a translator that puts texts in capitals."""
 
 import asyncio
+import errno
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -10,7 +11,8 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from service.documents.jobs import DocumentJob, JobOptions, Owner
+from service.documents import process
+from service.documents.jobs import NO_ROOM, DocumentJob, JobOptions, Owner
 from service.documents.queue import DocumentQueue
 from service.documents.room import QueueLimits
 from service.documents.store import JobStore
@@ -365,6 +367,24 @@ def test_where_nothing_can_be_kept_documents_are_refused(
     assert "documents_off" in caplog.text
 
 
+@pytest.mark.parametrize("step", ["open_source", "rebuild"])
+def test_a_full_disk_is_no_fault_of_the_document(
+    parts: Parts, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    async def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(process, step, full)
+
+    async def scenario() -> None:
+        async with parts.queue() as queue:
+            failed = await queue.ended((await sent(queue)).id)
+            assert (failed.state, failed.error) == ("failed", NO_ROOM)
+            assert (parts.ended("failed"), parts.ended("refused")) == (1, 0)
+
+    run(scenario)
+
+
 def test_a_disk_that_refuses_later_ends_the_job_and_no_other(parts: Parts) -> None:
     async def scenario() -> None:
         parts.translator.gate.clear()
@@ -377,6 +397,7 @@ def test_a_disk_that_refuses_later_ends_the_job_and_no_other(parts: Parts) -> No
             parts.translator.gate.set()
             failed = await queue.ended(job.id)
             assert (failed.state, failed.error) == ("failed", "the document cannot be kept")
+            assert (parts.ended("failed"), parts.ended("refused")) == (1, 0)
             assert (await queue.ended((await sent(queue)).id)).state == "done"
 
     run(scenario)
