@@ -324,16 +324,16 @@ class Front:
 
     async def _boot(self) -> None:
         try:
-            self._begin(await self._rollout.open())
+            await self._begin(await self._rollout.open())
         except DragomanError as error:
             self._fail(error)
         except Exception as error:
             _LOGGER.exception("start_failed")
             self._fail(DragomanError(f"unexpected {type(error).__name__} at start"))
 
-    def _begin(self, deployment: Deployment) -> None:
+    async def _begin(self, deployment: Deployment) -> None:
         """Serve the first deployment, unless the server drains already."""
-        self._rollout.begin(deployment)
+        await self._rollout.begin(deployment)
         if self._phase is Phase.BOOTING:
             self._phase = Phase.READY
             self.metrics.became_ready()

@@ -122,7 +122,7 @@ class Following:
         """The first deployment, once the owner has one."""
         return await asyncio.shield(self._first)
 
-    def begin(self, deployment: Deployment) -> None:
+    async def begin(self, deployment: Deployment) -> None:
         """Return: `serve` has begun."""
 
     async def reload(self, before: Callable[[], Awaitable[object]] | None = None) -> None:  # noqa: ARG002

@@ -119,12 +119,16 @@ class Fronts:
                 task.cancel()
             await asyncio.gather(*keeping, *self._tasks, return_exceptions=True)
 
-    def began(self, deployment: Deployment) -> None:
-        """Have all fronts serve the first deployment, as soon as each has read what it is of."""
+    async def began(self, deployment: Deployment) -> None:
+        """Have all fronts serve the first deployment, as soon as each has read what it is of.
+
+        Returns when they do, or after a while: one that reads accepts connections and answers none.
+        """
         number = self._number(deployment)
         self._latest = number, deployment
-        for handle in self._handles.values():
-            self._start_bringing_up(handle)
+        following = [self._start_bringing_up(handle) for handle in self._handles.values()]
+        if following:
+            await asyncio.wait(following, timeout=_FOLLOW_SECONDS)
 
     async def prepare(self, deployment: Deployment) -> None:
         """Have the fronts that serve read what the next deployment is of."""
@@ -234,10 +238,11 @@ class Fronts:
         self.generations[number] = deployment
         return number
 
-    def _start_bringing_up(self, handle: FrontHandle) -> None:
+    def _start_bringing_up(self, handle: FrontHandle) -> asyncio.Task[None]:
         task = asyncio.create_task(self._bring_up(handle), name="front-follower")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     async def _bring_up(self, handle: FrontHandle) -> None:
         """Have a front serve the latest deployment, unless it is one of several.

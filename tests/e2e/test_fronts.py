@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from support.running_server import POLL_SECONDS, RunningServer, running_server
+from support.running_server import POLL_SECONDS, RunningServer, running_server, starting_server
 from support.tiny_checkpoint import EN_ZH, write_tiny_checkpoint
 
 TEXTS = [f"The cat number {number} sees the river." for number in range(12)]
@@ -120,6 +120,18 @@ def test_fronts_answer_translations_and_pass_everything_else_on(
         assert metrics["dragoman_requests_in_progress"] == 1  # the one that asks
         finished = metrics["dragoman_finished_segments_total"]
         assert finished == metrics["dragoman_received_segments_total"] >= _num_answered(server)
+
+
+def test_it_is_ready_when_every_front_answers(served_checkpoint: Path, tmp_path: Path) -> None:
+    with starting_server(served_checkpoint, tmp_path / "log.jsonl", **TWO) as server:
+        server.wait_listening()
+        while not (fronts := _fronts(server)):
+            time.sleep(POLL_SECONDS)
+        with _stopped(fronts[0]), server.client() as client:
+            _wait(lambda: server.metrics()["dragoman_fronts"] == 1)
+            assert client.get("/readyz").json()["code"] == "booting"
+        server.wait_ready()
+        assert server.metrics()["dragoman_fronts"] == 2
 
 
 def test_a_request_limit_is_one_over_all_fronts(served_checkpoint: Path, tmp_path: Path) -> None:

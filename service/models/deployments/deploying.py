@@ -35,7 +35,7 @@ class Deploying(Protocol):
     async def open(self) -> Deployment:
         """The first deployment, which nothing is routed to yet."""
 
-    def begin(self, deployment: Deployment) -> None:
+    async def begin(self, deployment: Deployment) -> None:
         """Serve the first deployment."""
 
     async def reload(self, before: Callable[[], Awaitable[object]] | None = None) -> None:

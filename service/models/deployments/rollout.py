@@ -38,8 +38,8 @@ _LOGGER = logging.getLogger("dragoman")
 class Followers(Protocol):
     """Processes that translate with this one's deployments."""
 
-    def began(self, deployment: Deployment) -> None:
-        """Have them serve the first one, as soon as each has read what it is of."""
+    async def began(self, deployment: Deployment) -> None:
+        """Have them serve the first one, and return when each does, or after a while."""
 
     async def prepare(self, deployment: Deployment) -> None:
         """Have all followers read the next deployment's checkpoints; failures stay with them."""
@@ -169,11 +169,11 @@ class Rollout:
             is_beside=self.routes.latest is not None,
         )
 
-    def begin(self, deployment: Deployment) -> None:
-        """Serve the first deployment."""
+    async def begin(self, deployment: Deployment) -> None:
+        """Serve the first deployment, and return when the followers do."""
         self.routes.take(deployment)
         if self._followers is not None:
-            self._followers.began(deployment)
+            await self._followers.began(deployment)
         self._metrics.loaded("checkpoints", is_complete=not deployment.faulty)
         self._report_checkpoints()
 

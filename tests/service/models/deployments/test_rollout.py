@@ -48,7 +48,7 @@ class _Follower:
         serving = self.front.deployments
         self.told.append((what, deployment.names, deployment in serving))
 
-    def began(self, deployment: Deployment) -> None:
+    async def began(self, deployment: Deployment) -> None:
         self._note("began", deployment)
 
     async def prepare(self, deployment: Deployment) -> None:
