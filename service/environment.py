@@ -37,6 +37,20 @@ OTHER_READERS = frozenset(
 )
 """Variables of the project that are no settings of the server."""
 
+_INTERNAL = frozenset(
+    {
+        "DRAGOMAN_BUILD_FLAGS",
+        "DRAGOMAN_CLIENTS",
+        "DRAGOMAN_IMAGE",
+        "DRAGOMAN_MANIFESTS",
+        "DRAGOMAN_RELEASES",
+        "DRAGOMAN_REVISION",
+        "DRAGOMAN_TEST_PORT",
+        "DRAGOMAN_WITHOUT_KERNELS",
+    }
+)
+"""Those of them that build and test the project: nobody who misspells a setting means one."""
+
 _LIKENESS = 0.6
 _LINKED = re.compile(
     r"DRAGOMAN_([A-Z0-9_]+_)?"
@@ -77,13 +91,15 @@ def unknown_variables(environment: Mapping[str, str], settings: Iterable[str]) -
     """
     others = {name.removeprefix(ENVIRONMENT_PREFIX) for name in OTHER_READERS}
     known = sorted(others | {name.upper() for name in settings})
+    internal = {name.removeprefix(ENVIRONMENT_PREFIX) for name in _INTERNAL}
+    meant = [name for name in known if name not in internal]
     complaints = []
     for given, value in sorted(environment.items()):
         name = given.upper()  # settings are read in any case
         stem = name.removeprefix(ENVIRONMENT_PREFIX)
         if stem == name or stem in known or is_service_link(name, value):
             continue
-        near = get_close_matches(stem, known, n=1, cutoff=_LIKENESS)
+        near = get_close_matches(stem, meant, n=1, cutoff=_LIKENESS)
         hint = f"; the nearest name is {ENVIRONMENT_PREFIX}{near[0]}" if near else ""
         complaints.append(f"{given} is no setting{hint}")
     return complaints

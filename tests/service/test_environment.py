@@ -38,6 +38,7 @@ def _complaints(**environment: str) -> list[str]:
         ("DRAGOMAN_KEYS_REQUIRED", "DRAGOMAN_KEY_REQUIRED"),
         ("dragoman_beamsize", "DRAGOMAN_BEAM_SIZE"),
         ("DRAGOMAN_CHECKPOINTS", "DRAGOMAN_CHECKPOINT"),
+        ("DRAGOMAN_HTTP_PORT", "DRAGOMAN_PORT"),
     ],
 )
 def test_a_misspelt_name_is_told_with_the_nearest_known_one(name: str, nearest: str) -> None:

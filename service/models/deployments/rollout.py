@@ -21,7 +21,7 @@ from service.errors import RequestError, conflict, draining, no_such_model, relo
 from service.labels import PIVOT, first_served
 from service.models.checkpoints.conversion import convert_packages
 from service.models.checkpoints.discovery import Checkpoints, TextCheckpoint, load_checkpoints
-from service.models.checkpoints.residency import unknown_names
+from service.models.checkpoints.residency import counted_bytes, unknown_names
 from service.models.deployments.deployment import Deployment
 from service.models.deployments.figures import Figures
 from service.models.deployments.on_demand import OnDemandLoader
@@ -365,6 +365,18 @@ class Rollout:
         unknown = unknown_names(named, {entry.name for entry in self.routes.entries})
         if unknown:
             _LOGGER.warning("checkpoint_names_unknown", extra={"fields": unknown})
+        self._report_budget()
+
+    def _report_budget(self) -> None:
+        """Log a budget that is less than what is always in memory: its unit may be forgotten."""
+        budget, latest = self._settings.memory_budget, self.routes.latest
+        if budget is None or latest is None:
+            return
+        sizes = [one.entry.num_weight_bytes for one in latest.checkpoints]
+        needed = counted_bytes([sizes] * len(self._placements))
+        if needed > budget:
+            fields = {"budget_bytes": budget, "needed_bytes": needed}
+            _LOGGER.warning("memory_budget_too_small", extra={"fields": fields})
 
     def _report_pairs(self) -> None:
         """Register the present labels with the metrics."""

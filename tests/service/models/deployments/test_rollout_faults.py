@@ -253,6 +253,22 @@ def test_a_name_that_no_checkpoint_has_is_told_after_each_load(
     assert [(one.levelno, vars(one)["fields"]) for one in told] == [(logging.WARNING, fields)] * 2
 
 
+@pytest.mark.parametrize(("budget", "num_told"), [(1, 1), (2**30, 0)])
+def test_a_budget_below_what_is_always_in_memory_is_told(
+    folder: Path, caplog: pytest.LogCaptureFixture, budget: int, num_told: int
+) -> None:
+    async def scenario() -> None:
+        served = Served(folder, memory_budget=budget)
+        async with served.client():
+            pass
+
+    asyncio.run(scenario())
+    told = [one for one in caplog.records if one.getMessage() == "memory_budget_too_small"]
+    assert [(one.levelno, vars(one)["fields"]["budget_bytes"]) for one in told] == [
+        (logging.WARNING, budget)
+    ] * num_told
+
+
 def test_names_that_there_are_are_told_nothing_of(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
