@@ -142,7 +142,7 @@ EXPOSE 8000
 STOPSIGNAL SIGTERM
 # For serving; `docker run --no-healthcheck` trains.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=120s --start-interval=1s --retries=3 \
-    CMD ["python", "-m", "service.probe"]
+    CMD ["python", "-P", "-m", "service.probe"]
 ENTRYPOINT ["dragoman"]
 CMD ["serve"]
 
