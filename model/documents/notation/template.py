@@ -24,6 +24,8 @@ from model.text.marks.inline_codes import (
 )
 
 Escape = Callable[[str], str]
+Compose = Callable[[str, Mapping[str, str]], str]
+"""From a translation with inline codes, and what each code stands for, to its notation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +77,8 @@ class Slot:
         frames: What stands around them.
         most: Of a translation's characters, as UTF-16 counts them; what is more is cut off.
         is_source: The original is the text itself, and not an empty place for its translation.
+        compose: Notation of all of a translation, where that of a character depends on what stands
+            beside it; instead of `escape`.
     """
 
     index: int
@@ -85,6 +89,7 @@ class Slot:
     frames: Frames = field(default_factory=Frames)
     most: int | None = None
     is_source: bool = True
+    compose: Compose | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,6 +192,13 @@ class Template:
     def _translated(
         self, slot: Slot, translation: str, translations: Sequence[str]
     ) -> Iterator[str]:
+        if slot.compose is not None:
+            notation = {
+                one: "".join(self._written(pieces, translations))
+                for one, pieces in slot.codes.items()
+            }
+            yield slot.compose(translation, notation)
+            return
         yield from self._written(list(_notation(slot, translation)), translations)
 
 
@@ -342,6 +354,7 @@ class TemplateBuilder:
         frames: Frames | None = None,
         most: int | None = None,
         is_source: bool = True,
+        compose: Compose | None = None,
     ) -> Slot:
         """A place for one more text; it still has to be put among the pieces."""
         if len(self.texts) >= self.limits.max_texts:
@@ -358,6 +371,7 @@ class TemplateBuilder:
             frames=frames or Frames(),
             most=most,
             is_source=is_source,
+            compose=compose,
         )
 
     def plain(self, text: str, original: str, escape: Escape, *, is_source: bool = True) -> Piece:

@@ -6,16 +6,13 @@ a block is text, and what stands around it, is `model.documents.plain_text.markd
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 from markdown_it import MarkdownIt
-from markdown_it.common.utils import normalizeReference
 from markdown_it.rules_block import StateBlock, paragraph
 from markdown_it.token import Token
-
-from model.documents.plain_text.markdown_codes import IsDefined
 
 _LEAD = re.compile(r"\[\^[^\[\]\s]{1,100}+\]:[ \t]*+|:[ \t]++")
 _ALERT = re.compile(r"\[![A-Za-z][\w|-]{0,40}+\][+-]?(?:[ \t]++|\Z)")
@@ -28,12 +25,20 @@ _Write = Callable[[], None]
 _Find = Callable[[StateBlock, int, int], _Write | None]
 
 
-def blocks_of(text: str) -> tuple[list[Token], IsDefined]:
-    """The tokens of all blocks, in order, and which labels of links are defined."""
+def blocks_of(text: str) -> tuple[list[Token], Mapping[str, Any]]:
+    """The tokens of all blocks, in order, and the definitions of links by their labels."""
     noted: dict[str, Any] = {}
     tokens = _parser().parse(text, noted)
-    labels = frozenset(noted.get("references", ()))
-    return tokens, lambda label: bool(labels) and normalizeReference(label) in labels
+    return tokens, noted.get("references", {})
+
+
+def is_paragraph(line: str) -> bool:
+    """Whether a line is a paragraph where it begins one, and where it goes on with one."""
+    return all(
+        [token.type for token in blocks_of(text)[0]]
+        == ["paragraph_open", "inline", "paragraph_close"]
+        for text in (line, f"a\n{line}")
+    )
 
 
 def _parser() -> MarkdownIt:
