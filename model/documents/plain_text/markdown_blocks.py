@@ -1,7 +1,8 @@
 """Blocks of Markdown, as CommonMark and the dialects around it have them.
 
 Owns the parser, with rules for what the dialects add and no sentence goes across: footnotes,
-definitions of terms, alerts, containers between lines of `:::`, display math between `$$`. What of
+definitions of terms, alerts, admonitions and tabs of MkDocs, containers between lines of `:::`,
+display math between `$$`. What of
 a block is text, and what stands around it, is `model.documents.plain_text.markdown`.
 """
 
@@ -16,35 +17,46 @@ from markdown_it.token import Token
 
 _LEAD = re.compile(r"\[\^[^\[\]\s]{1,100}+\]:[ \t]*+|:[ \t]++")
 _ALERT = re.compile(r"\[![A-Za-z][\w|-]{0,40}+\][+-]?(?:[ \t]++|\Z)")
+_ADMONITION = re.compile(
+    r"(?:(?:!!!|\?\?\?\+?)[ \t]++[\w-]++(?:[ \t]++[\w-]++)*+(?:[ \t]++\"(?P<title>[^\"]*+)\")?"
+    r"|===[!+]{0,2}[ \t]++\"(?P<tab>[^\"]*+)\")[ \t]*+"
+)
 _MATH = "$$"
 _AFTER_MATH = re.compile(r"[ \t]*+(?:\([^()]*+\)|\{[^{}]*+\})?[.,;]?[ \t]*+")
 _ENDED = ["paragraph", "reference", "blockquote", "list"]
 """What these blocks end, without an empty line before them."""
+_NUM_INNER = 4
+"""Spaces before what is inside of a note, a definition or an admonition."""
 
 _Write = Callable[[], None]
 _Find = Callable[[StateBlock, int, int], _Write | None]
 
 
-def blocks_of(text: str) -> tuple[list[Token], Mapping[str, Any]]:
-    """The tokens of all blocks, in order, and the definitions of links by their labels."""
-    noted: dict[str, Any] = {}
-    tokens = _parser().parse(text, noted)
-    return tokens, noted.get("references", {})
+class BlockReader:
+    """Reader of blocks, for one document or for parts of it."""
 
+    def __init__(self) -> None:
+        self._parser = _parser()
 
-def is_paragraph(line: str) -> bool:
-    """Whether a line is a paragraph where it begins one, and where it goes on with one."""
-    return all(
-        [token.type for token in blocks_of(text)[0]]
-        == ["paragraph_open", "inline", "paragraph_close"]
-        for text in (line, f"a\n{line}")
-    )
+    def blocks(self, text: str) -> tuple[list[Token], Mapping[str, Any]]:
+        """The tokens of all blocks, in order, and the definitions of links by their labels."""
+        noted: dict[str, Any] = {}
+        tokens = self._parser.parse(text, noted)
+        return tokens, noted.get("references", {})
+
+    def is_paragraph(self, line: str) -> bool:
+        """Whether a line is a paragraph where it begins one, and where it goes on with one."""
+        return all(
+            [token.type for token in self.blocks(text)[0]]
+            == ["paragraph_open", "inline", "paragraph_close"]
+            for text in (line, f"a\n{line}")
+        )
 
 
 def _parser() -> MarkdownIt:
     """A parser of blocks, which leaves lines as they are."""
     parser = MarkdownIt("commonmark", {"maxNesting": 50}).enable("table")
-    for find in (_math, _container, _alert, _lead):
+    for find in (_math, _container, _alert, _admonition, _lead):
         parser.block.ruler.before("blockquote", find.__name__, _rule(find), {"alt": _ENDED})
     return parser.disable(["inline", "text_join"])
 
@@ -79,6 +91,19 @@ def _alert(state: StateBlock, line: int, _end: int) -> _Write | None:
     return None if kind is None else partial(_write, state, line, line, content[kind.end() :])
 
 
+def _admonition(state: StateBlock, line: int, end: int) -> _Write | None:
+    """The first line of an admonition or a tab of MkDocs, with paragraphs inside behind it."""
+    head = _ADMONITION.fullmatch(_line(state, line))
+    if head is None or not _has_inner(state, line + 1, end):
+        return None
+
+    def write() -> None:
+        _write(state, line, line, head["title"] or head["tab"] or "")
+        _write_inner(state, end)
+
+    return write
+
+
 def _container(state: StateBlock, line: int, _end: int) -> _Write | None:
     """A line that begins or ends a container."""
     return partial(_write, state, line, line) if _line(state, line).startswith(":::") else None
@@ -91,12 +116,30 @@ def _math(state: StateBlock, line: int, end: int) -> _Write | None:
 
 
 def _write_paragraph(state: StateBlock, line: int, end: int, num_before: int) -> None:
-    """A paragraph, without the characters before its text."""
+    """A paragraph, without the characters before its text, and those that are inside with it."""
     paragraph(state, line, end, False)
     inline = state.tokens[-2]
     inline.content = inline.content[num_before:]
     if inline.content.startswith("\n"):
         inline.content, inline.map = inline.content[1:], [line + 1, state.line]
+    _write_inner(state, end)
+
+
+def _has_inner(state: StateBlock, line: int, end: int) -> bool:
+    """Whether the next line that is not empty is inside of what stands before it."""
+    line = state.skipEmptyLines(line)
+    return line < end and state.sCount[line] >= state.blkIndent + _NUM_INNER
+
+
+def _write_inner(state: StateBlock, end: int) -> None:
+    """Blocks that are inside of what was written last."""
+    if not _has_inner(state, state.line, end):
+        return
+    state.blkIndent += _NUM_INNER
+    state.level += 1
+    state.md.block.tokenize(state, state.line, end)
+    state.level -= 1
+    state.blkIndent -= _NUM_INNER
 
 
 def _write(state: StateBlock, line: int, last: int, title: str = "") -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from model.documents.notation.template import CodeTable, Piece, TemplateBuilder
 from model.documents.plain_text.markdown_inline import InlineReader, Part, unescaped
-from model.documents.plain_text.markdown_writing import Place, Sign, Writing
+from model.documents.plain_text.markdown_writing import Place, Proof, Sign, Writing
 from model.text.marks.inline_codes import ANY_CODE, CodeClass
 
 
@@ -72,7 +72,7 @@ class Texts:
 
     builder: TemplateBuilder
     reader: InlineReader
-    proof: InlineReader
+    proof: Proof
 
     def pieces(self, stretch: Stretch, parts: Sequence[Part], place: Place) -> list[Piece]:
         """Pieces of a stretch: a place for its text, or what it is if it has no words.
@@ -90,7 +90,7 @@ class Texts:
         if not any(map(str.isalpha, text)):
             return original
         writing = Writing(
-            reader=self.proof,
+            proof=self.proof,
             place=place,
             signs=coded.signs,
             source=tuple(_specials(stretch.flat, parts)),

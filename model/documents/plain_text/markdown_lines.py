@@ -14,10 +14,10 @@ from dataclasses import replace
 from markdown_it.token import Token
 
 from model.documents.notation.template import Piece, TemplateBuilder
-from model.documents.plain_text.markdown_blocks import blocks_of
+from model.documents.plain_text.markdown_blocks import BlockReader
 from model.documents.plain_text.markdown_codes import Stretch, Texts
 from model.documents.plain_text.markdown_inline import InlineReader, Part
-from model.documents.plain_text.markdown_writing import Place
+from model.documents.plain_text.markdown_writing import Place, Proof
 
 _HARD_BREAK = re.compile(r"(?: {2,}|\\)\Z")
 _CELL = re.compile(r"(?:\\.|[^|\\])+")
@@ -28,11 +28,12 @@ _DIVIDER = re.compile(r"[ \t|:-]*")
 
 def add_lines(builder: TemplateBuilder, lines: list[str]) -> None:
     """Lines, with places for their texts, as pieces of a template."""
-    tokens, references = blocks_of("".join(lines))
+    blocks = BlockReader()
+    tokens, references = blocks.blocks("".join(lines))
     texts = Texts(
         builder=builder,
         reader=InlineReader(references, is_lenient=True),
-        proof=InlineReader(references),
+        proof=Proof(blocks=blocks, reader=InlineReader(references)),
     )
     done = 0
     for first, last, token, is_begin in _with_lines(tokens):

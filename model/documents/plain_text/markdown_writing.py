@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from model.documents.plain_text.markdown_blocks import is_paragraph
+from model.documents.plain_text.markdown_blocks import BlockReader
 from model.documents.plain_text.markdown_inline import InlineReader, PartKind, is_same
 from model.text.marks.inline_codes import ANY_CODE, partners
 
@@ -46,6 +46,28 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """What reads again what was written.
+
+    Attributes:
+        blocks: What a line is.
+        reader: What is inside of it.
+    """
+
+    blocks: BlockReader
+    reader: InlineReader
+
+    def as_paragraph(self, line: str) -> str:
+        """A line that begins a paragraph, and nothing else."""
+        if line[:1].isalpha() or self.blocks.is_paragraph(line):
+            return line
+        number = _NUMBER.match(line)
+        if number:
+            return f"{number[1]}\\{line[len(number[1]) :]}"
+        return f"\\{line}" if "!" <= line[:1] <= "~" else line
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sign:
     """What an inline code stands for.
 
@@ -63,13 +85,13 @@ class Writing:
     """How the translations of one text are written.
 
     Attributes:
-        reader: What reads them again.
+        proof: What reads them again.
         place: Where the text stands.
         signs: What its codes are.
         source: Characters that it writes as escapes or references, and how.
     """
 
-    reader: InlineReader
+    proof: Proof
     place: Place
     signs: Mapping[str, Sign]
     source: Sequence[tuple[str, str]]
@@ -87,7 +109,7 @@ class Writing:
             if self._is_read(draft, line):
                 break
         if self.place.is_begin and said and not ANY_CODE.match(said):
-            line = _as_paragraph(line)
+            line = self.proof.as_paragraph(line)
         before, after = self.place.around
         return before + line + after
 
@@ -109,7 +131,7 @@ class Writing:
         if not draft.has_codes and not _SPECIAL.search(line):
             return True
         line = line.replace(r"\|", "|") if self.place.is_cell else line
-        read = self.reader.parts(line)
+        read = self.proof.reader.parts(line)
         return is_same([(part.kind, part.said) for part in read], list(draft.expected()))
 
     def _table(self, is_escaped: bool) -> dict[int, str]:  # noqa: FBT001  # of a draft
@@ -296,16 +318,6 @@ class _Draft:
             if (place < other) == is_opening and self._mark(codes[place])
         ]
         return f"[{''.join(found)}]" if found else r"(?!)"
-
-
-def _as_paragraph(line: str) -> str:
-    """A line that begins a paragraph, and nothing else."""
-    if line[:1].isalpha() or is_paragraph(line):
-        return line
-    number = _NUMBER.match(line)
-    if number:
-        return f"{number[1]}\\{line[len(number[1]) :]}"
-    return f"\\{line}" if "!" <= line[:1] <= "~" else line
 
 
 def _num_punctuation(text: str) -> int:

@@ -22,7 +22,7 @@ LINES = [
     "[!NOTE]", "[!tip]- A title", "[!NOTE]title", "$$", "$$ a = b $$", "$$ a = b", "c $$", "$$ d",
     "an $$a = b$$ inside", "$$$", "+++", "---", "===", "```", "| a | [the guide] |", "|---|---|",
     "", "", "<div>", "\\[the guide]", "`[the guide]`", "[the", "guide]", "[[the guide]]",
-    "\U00100000", "\0",
+    "\U00100000", "\0", '!!! a "b c"', '=== "tab"', "    inner", "        inner",
 ]  # fmt: skip
 
 
@@ -106,6 +106,21 @@ def test_front_matter_between_plus_signs_stays() -> None:
         ("is $$\na = b\n$$ here\n\nb\n$$\n", "IS $$ a = b $$ HERE\n\nB $$\n"),
         ("$$\n\na\n\n$$ b $$ c\n$$$ d\n", "$$\n\nA\n\n$$ B $$ C $$$ D\n"),
         ("Term\n: one\n  more\n: two\n", "TERM\n: ONE MORE\n: TWO\n"),
+        (
+            "[^1]: One.\n\n    Two\n    more.\n\n        code\n\nend\n",
+            "[^1]: ONE.\n\n    TWO MORE.\n\n        code\n\nEND\n",
+        ),
+        ("Term\n:   One\n\n    Two\n\n    - three\n", "TERM\n:   ONE\n\n    TWO\n\n    - THREE\n"),
+        (
+            '!!! note "Important"\n    Save it\n    now.\n\n    Do.\n\nend\n',
+            '!!! note "IMPORTANT"\n    SAVE IT NOW.\n\n    DO.\n\nEND\n',
+        ),
+        (
+            '=== "Tab one"\n\n    text\n\n        code\n',
+            '=== "TAB ONE"\n\n    TEXT\n\n        code\n',
+        ),
+        ("??? a\n\n    !!! b\n        c\n\n    d\n", "??? a\n\n    !!! b\n        C\n\n    D\n"),
+        ("!!! note\n\ntext\n", "!!! NOTE\n\nTEXT\n"),
         ("Term\n\n: one\n\nat 10\n:30 and :a:\n", "TERM\n\n: ONE\n\nAT 10 :30 AND :A:\n"),
     ],
 )
