@@ -82,13 +82,14 @@ class InlineReader:
     Args:
         references: Definitions of links by their labels, as markdown-it notes them down.
         is_lenient: Emphasis with a sign at its edge and a letter of Chinese or Japanese beside it
-            (`**注意：**请`) is read as what its author meant, though CommonMark reads none.
+            (`**注意：**请`) is read as what its author meant, though CommonMark reads none,
+            unless other emphasis would be lost.
     """
 
     def __init__(self, references: Mapping[str, Any], *, is_lenient: bool = False) -> None:
         self._parser = MarkdownIt("commonmark", {"maxNesting": 50})
         self._parser.inline = _Inline()
-        self._state = _LenientState if is_lenient else _State
+        self._is_lenient = is_lenient
         self._environment = {"references": dict(references)} if references else {}
 
     def parts(self, text: str) -> list[Part]:
@@ -99,13 +100,26 @@ class InlineReader:
         num_signs = len(_SIGNS.findall(text))
         if num_signs > _MAX_SIGNS or (num_signs == 0 and "\n" not in text):
             return list(_plain(text))
-        state = self._state(text, self._parser, self._environment, [])
+        parts = self._read(_State(text, self._parser, self._environment, []))
+        if self._is_lenient and _UNSPACED.search(text):
+            more = self._read(_LenientState(text, self._parser, self._environment, []))
+            if _marks(parts) <= _marks(more):
+                return more
+        return parts
+
+    def _read(self, state: StateInline) -> list[Part]:
         inline = self._parser.inline
         inline.tokenize(state)
         for rule in inline.ruler2.getRules(""):
             rule(state)
-        found = [part for token in state.tokens if (part := _part(text, token)) is not None]
-        return _with_tags(text, list(_with_text(text, sorted(found, key=lambda one: one.start))))
+        found = [part for token in state.tokens if (part := _part(state.src, token)) is not None]
+        found.sort(key=lambda one: one.start)
+        return _with_tags(state.src, list(_with_text(state.src, found)))
+
+
+def _marks(parts: Sequence[Part]) -> set[tuple[int, str]]:
+    """Where emphasis begins and ends."""
+    return {(part.start, part.said) for part in parts if part.mark}
 
 
 class _Inline(ParserInline):

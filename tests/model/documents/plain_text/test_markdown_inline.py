@@ -66,6 +66,11 @@ def test_emphasis_with_a_sign_beside_letters_without_spaces_is_meant(text: str) 
     assert len(codes_of(text, is_lenient=True)) == 2
 
 
+def test_emphasis_that_commonmark_reads_is_read_before_what_is_meant() -> None:
+    text = "***“q”*设置** [-] *`b`***c**"
+    assert codes_of(text, is_lenient=True) == codes_of(text)
+
+
 def test_a_text_of_more_signs_than_are_read_is_not_looked_into() -> None:
     assert parts_of("[" * 4_000 + "\n*a*") == [
         ("text", "[" * 4_000), ("break", "\n"), ("text", "*a*"),
