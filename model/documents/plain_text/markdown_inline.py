@@ -37,6 +37,7 @@ _VOID_TAGS = frozenset({"area", "br", "embed", "hr", "img", "input", "source", "
 _WORD_TAGS = frozenset({"code", "kbd", "samp", "var", "script", "style", "math", "svg"})
 """Elements of HTML whose content is no language."""
 
+_EMPHASIS = re.compile(r"\*|~~")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 
 _Rule = Callable[[StateInline, bool], bool]
@@ -82,8 +83,8 @@ class InlineReader:
     Args:
         references: Definitions of links by their labels, as markdown-it notes them down.
         is_lenient: Emphasis with a sign at its edge and a letter of Chinese or Japanese beside it
-            (`**注意：**请`) is read as what its author meant, though CommonMark reads none,
-            unless other emphasis would be lost.
+            (`**注意：**请`) is read as what its author meant, if fewer signs are left over
+            than in what CommonMark reads.
     """
 
     def __init__(self, references: Mapping[str, Any], *, is_lenient: bool = False) -> None:
@@ -103,7 +104,7 @@ class InlineReader:
         parts = self._read(_State(text, self._parser, self._environment, []))
         if self._is_lenient and _UNSPACED.search(text):
             more = self._read(_LenientState(text, self._parser, self._environment, []))
-            if _marks(parts) <= _marks(more):
+            if _num_loose(more) < _num_loose(parts):
                 return more
         return parts
 
@@ -117,9 +118,14 @@ class InlineReader:
         return _with_tags(state.src, list(_with_text(state.src, found)))
 
 
-def _marks(parts: Sequence[Part]) -> set[tuple[int, str]]:
-    """Where emphasis begins and ends."""
-    return {(part.start, part.said) for part in parts if part.mark}
+def _num_loose(parts: Sequence[Part]) -> int:
+    """How many signs of emphasis neither begin nor end any."""
+    texts = [
+        part.text
+        for part in parts
+        if part.kind == "text" and part.end - part.start == len(part.text)
+    ]
+    return sum(len(_EMPHASIS.findall(text)) for text in texts)
 
 
 class _Inline(ParserInline):

@@ -66,8 +66,14 @@ def test_emphasis_with_a_sign_beside_letters_without_spaces_is_meant(text: str) 
     assert len(codes_of(text, is_lenient=True)) == 2
 
 
+def test_what_is_meant_leaves_no_signs_over() -> None:
+    text = "打开**“设置”**页面，选择**语言**。"
+    assert codes_of(text) == ["**"] * 2  # around what is between the words that are meant
+    assert codes_of(text, is_lenient=True) == ["**"] * 4
+
+
 def test_emphasis_that_commonmark_reads_is_read_before_what_is_meant() -> None:
-    text = "***“q”*设置** [-] *`b`***c**"
+    text = "***设“q” a** 置* 2 * 3"
     assert codes_of(text, is_lenient=True) == codes_of(text)
 
 
