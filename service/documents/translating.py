@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from model.errors import DocumentError
+from model.errors import DragomanError
 from model.text.constraints.glossary import Glossary
 from model.text.marks.inline_codes import without_codes
 from service.access.access import LIMITED, Access, Caller
@@ -47,6 +47,13 @@ _NO_ENGINE = frozenset(
 """Codes of a server without an engine, whose fault no batch is; it starts one, or is reloaded."""
 
 T = TypeVar("T")
+
+
+class UnfinishedError(DragomanError):
+    """An engine failed with a document's texts as often as it may."""
+
+    def __init__(self) -> None:
+        super().__init__("the document could not be finished: its texts failed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +123,7 @@ class DocumentTranslator:
 
         Raises:
             RequestError: A 413 for a part that may never be translated; a 503 of code `LEAVING`.
-            DocumentError: The translation failed again and again.
+            UnfinishedError: The translation failed again and again.
         """
         if not chosen.route.hops:
             return list(parts), 0
@@ -144,7 +151,7 @@ class DocumentTranslator:
             except (EngineUnavailableError, SegmentFailedError):
                 num_failed += 1
             if num_failed >= _MAX_TRIES:
-                raise DocumentError("translated", "could not be finished: its texts failed")
+                raise UnfinishedError
             await self._sleep(min(seconds, _MAX_WAIT_SECONDS))
             seconds = min(2 * seconds, _MAX_WAIT_SECONDS)
 

@@ -136,7 +136,7 @@ async def _on_disk(function: Callable[P, object], *args: P.args, **kwargs: P.kwa
         await asyncio.to_thread(function, *args, **kwargs)
     except OSError as error:
         _LOGGER.exception("document_not_kept")
-        raise not_kept() from error
+        raise not_kept(error) from error
 
 
 def _keep(piece: bytes, file: IO[bytes], form: FormBody | None) -> None:

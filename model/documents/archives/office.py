@@ -63,7 +63,7 @@ def _open(kind: str, data: bytes, limits: DocumentLimits) -> Document:
     if not any(map(layout.main.fullmatch, types.values())):
         raise DocumentError(kind, "is an archive without the parts of this format")
     tables = [name for name, said in types.items() if TABLE.fullmatch(said)]
-    columns = _column_names(kind, archive, tables, limits)
+    columns = _column_names(archive, tables, limits)
 
     def read(name: str, text: str) -> Template:
         builder = TemplateBuilder(kind=kind, limits=limits, kept=columns)
@@ -122,12 +122,12 @@ def _end_of_cells(text: str) -> tuple[int, str] | None:
 
 
 def _column_names(
-    kind: str, archive: Archive, tables: Sequence[str], limits: DocumentLimits
+    archive: Archive, tables: Sequence[str], limits: DocumentLimits
 ) -> frozenset[str]:
     """Names of columns of all tables in a workbook, as texts are: without white space around."""
     return frozenset(
         without_codes_of_cells(event.attributes.get("name", "")).strip(SPACES)
         for name in tables
-        for event in xml_events(archive.text(name).text, kind, limits)
+        for event in archive.events(name, limits)
         if event.kind == "start" and event.local_name == "tableColumn"
     )

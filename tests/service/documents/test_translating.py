@@ -9,12 +9,17 @@ from typing import Any
 
 import pytest
 
-from model.errors import DocumentError
 from model.text.languages.detection import Detection
 from model.text.languages.tags import LanguagePair
 from service.access.access import Caller
 from service.documents.jobs import JobOptions, Owner
-from service.documents.translating import LEAVING, DocumentRoute, DocumentTranslator, Routes
+from service.documents.translating import (
+    LEAVING,
+    DocumentRoute,
+    DocumentTranslator,
+    Routes,
+    UnfinishedError,
+)
 from service.engine.errors import EngineUnavailableError, QueueFullError, SegmentFailedError
 from service.errors import RequestError, draining, overloaded, too_long, unavailable
 from service.models.requests.translation import TranslatedText, TranslationRequest
@@ -156,7 +161,7 @@ def test_a_document_waits_for_a_full_queue_however_long() -> None:
 )
 def test_what_fails_is_tried_again_and_not_for_ever(failure: Exception) -> None:
     assert Parts(*[failure] * 9).translated(["a"]) == (["A"], 0)
-    with pytest.raises(DocumentError, match="could not be finished"):
+    with pytest.raises(UnfinishedError, match="could not be finished"):
         Parts(*[failure] * 10).translated(["a"])
 
 
@@ -172,7 +177,7 @@ def test_a_document_waits_for_an_engine_until_there_is_one_again(code: str) -> N
 
 
 def test_a_document_that_its_engines_are_lost_with_is_not_tried_for_ever() -> None:
-    with pytest.raises(DocumentError, match="could not be finished"):
+    with pytest.raises(UnfinishedError, match="could not be finished"):
         Parts(
             *[EngineUnavailableError()] * 10,
             unready=[None, *[None, unavailable("x", code="lost")] * 9],

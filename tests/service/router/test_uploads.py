@@ -18,7 +18,7 @@ from service.settings import Settings
 from support.running_server import free_port
 
 TOTAL = 4 * 2**20
-NOT_KEPT = "the document cannot be kept"
+NOT_KEPT = "there is no room for the document on the server's disk"
 HERE, THERE = "192.0.2.1", "192.0.2.2"
 
 
