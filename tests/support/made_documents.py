@@ -4,6 +4,9 @@ import io
 import zipfile
 from collections.abc import Mapping, Sequence
 
+from model.documents.notation.document import Document
+from model.text.marks.inline_codes import without_codes
+
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 A = 'xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main"'
 S = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
@@ -118,3 +121,13 @@ def epub(page: str) -> bytes:
             "o/p 1.xhtml": page,
         }
     )
+
+
+def plain_texts(document: Document) -> list[str]:
+    """Its texts without inline codes."""
+    return [without_codes(text) for text in document.texts]
+
+
+def in_capitals(document: Document) -> dict[str, str]:
+    """Members of an archive whose texts a translator has put in capitals, by name."""
+    return members_of(document.rebuild([text.upper() for text in document.texts]))

@@ -114,7 +114,7 @@ class Archive:
         try:
             with self._zip.open(member) as file:
                 return file.read(member.file_size)  # without a size it would unpack first, then cut
-        except NotImplementedError as error:
+        except NotImplementedError as error:  # what zipfile says of a compression that it lacks
             raise DocumentError(
                 self._kind,
                 f"has a member {shown(member.filename)} that is packed by method"
