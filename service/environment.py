@@ -11,45 +11,37 @@ from difflib import get_close_matches
 
 ENVIRONMENT_PREFIX = "DRAGOMAN_"
 
-OTHER_READERS = frozenset(
+_INTERNAL = frozenset(
+    {
+        "DRAGOMAN_BUILD_FLAGS",  # tests/containers
+        "DRAGOMAN_CLIENTS",  # tests/clients
+        "DRAGOMAN_IMAGE",  # tests/containers
+        "DRAGOMAN_MANIFESTS",  # tests/k8s
+        "DRAGOMAN_RELEASES",  # .github/workflows/release.yml
+        "DRAGOMAN_REVISION",  # the image, for reports of trainings
+        "DRAGOMAN_TEST_PORT",  # tests/containers
+        "DRAGOMAN_WITHOUT_KERNELS",  # setup.py
+    }
+)
+"""Variables that build and test the project: nobody who misspells a setting means one."""
+
+OTHER_READERS = _INTERNAL | frozenset(
     {
         "DRAGOMAN_ARGOS_URL",  # dragoman pull
-        "DRAGOMAN_BUILD_FLAGS",  # tests/containers
         "DRAGOMAN_CACHE",  # dragoman pull, packed weights
         "DRAGOMAN_CHECKPOINT_DIR",  # docker-compose.yml
-        "DRAGOMAN_CLIENTS",  # tests/clients
         "DRAGOMAN_DATA",  # dragoman train, docker-compose.yml, benchmarks
         "DRAGOMAN_FIREFOX_URL",  # dragoman pull
         "DRAGOMAN_GPU_MEMORY",  # docker-compose.yml
         "DRAGOMAN_HUB_URL",  # dragoman pull
-        "DRAGOMAN_IMAGE",  # tests/containers
         "DRAGOMAN_ISA",  # model.native.kernels
-        "DRAGOMAN_MANIFESTS",  # tests/k8s
         "DRAGOMAN_MEMORY",  # docker-compose.yml
         "DRAGOMAN_OPUS_URL",  # dragoman pull
         "DRAGOMAN_PUBLISH",  # docker-compose.yml
-        "DRAGOMAN_RELEASES",  # .github/workflows/release.yml
-        "DRAGOMAN_REVISION",  # the image, for reports of trainings
-        "DRAGOMAN_TEST_PORT",  # tests/containers
         "DRAGOMAN_TRAIN_MEMORY",  # docker-compose.yml
-        "DRAGOMAN_WITHOUT_KERNELS",  # setup.py
     }
 )
 """Variables of the project that are no settings of the server."""
-
-_INTERNAL = frozenset(
-    {
-        "DRAGOMAN_BUILD_FLAGS",
-        "DRAGOMAN_CLIENTS",
-        "DRAGOMAN_IMAGE",
-        "DRAGOMAN_MANIFESTS",
-        "DRAGOMAN_RELEASES",
-        "DRAGOMAN_REVISION",
-        "DRAGOMAN_TEST_PORT",
-        "DRAGOMAN_WITHOUT_KERNELS",
-    }
-)
-"""Those of them that build and test the project: nobody who misspells a setting means one."""
 
 _LIKENESS = 0.6
 _LINKED = re.compile(

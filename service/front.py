@@ -27,7 +27,7 @@ from service.models.deployments.deploying import Deploying
 from service.models.deployments.deployment import Deployment
 from service.models.deployments.registry import Fault, Routes
 from service.models.deployments.requests_in_flight import Claim, RequestsInFlight, replaced
-from service.models.deployments.rollout import Followers, Rollout, expire
+from service.models.deployments.rollout import Followers, Rollout
 from service.models.requests.detection import LanguageDetection
 from service.models.requests.markup import PageWork
 from service.models.routes.routing import Route, RoutingTable
@@ -37,6 +37,7 @@ from service.placement import place_replicas
 from service.settings import Settings
 from service.telemetry.lag import probe_loop_lag
 from service.telemetry.metrics import Metrics
+from service.timeouts import expire
 
 _LOGGER = logging.getLogger("dragoman")
 

@@ -195,12 +195,15 @@ class EndingProtocol(HttpToolsProtocol):
     @property
     def _may_go(self) -> bool:
         """Whether no answer is due, so that a newer connection may have its place."""
-        return self._is_lingering or not (self._is_answering or self._is_leaving)
+        if self._is_lingering:
+            return self._has_last_answer
+        return not (self._is_answering or self._is_leaving)
 
     @property
     def _has_last_answer(self) -> bool:
-        """Whether all that is left is a body that was answered before its end, or to be left."""
-        return self._is_lingering or not self._awaits_head
+        """Whether its last answer is written, and only what its client still does is waited for."""
+        is_written = not self.transport.get_write_buffer_size()
+        return is_written and (self._is_lingering or not self._awaits_head)
 
     def _is_worth_keeping(self) -> bool:
         """Whether an answer is due to a client that sends no more; it is the last."""

@@ -125,6 +125,10 @@ class Receiver:
         if not mark:  # the sender is gone; whoever watches its process closes this
             self._loop.remove_reader(self._channel)
             return False
+        if len(descriptors) != 2:  # this process may open no more
+            for number in descriptors:
+                os.close(number)
+            return True
         number, file = descriptors
         connection = socket.socket(fileno=number)
         connection.setblocking(False)

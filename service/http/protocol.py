@@ -307,8 +307,8 @@ class BoundedProtocol(EndingProtocol):
     def _displace(self) -> bool:
         """End the connection that is needed least; False where every other one is answered.
 
-        That is one with its last answer, whose client sends on or does not leave; else the one that
-        has waited longest for a request.
+        That is one whose last answer is written, while its client sends on or does not leave; else
+        the one that has waited longest for a request.
         """
         others = [
             connection

@@ -21,6 +21,7 @@ from service.errors import Problem, RequestError, unavailable
 from service.http.middleware import note_problem
 from service.http.replies import JsonReply
 from service.router.dispatch import Dispatcher
+from service.router.groups import NOT_REACHED
 from service.router.wording import OF_DOCUMENTS, OF_TEXTS
 from service.telemetry.request_context import context_of
 
@@ -110,7 +111,7 @@ def _probes(dispatcher: Dispatcher, render_metrics: Callable[[], bytes]) -> list
     async def ready(_request: Request) -> Response:
         dispatcher.arrivals.check_open()
         if not dispatcher.directory.up:
-            raise unavailable("no group of servers answers", code="group_unavailable")
+            raise unavailable("no group of servers is ready", code=NOT_REACHED)
         return JsonReply({"status": "ok"})
 
     async def health(_request: Request) -> Response:

@@ -134,7 +134,7 @@ def group_of_dictionaries(
     """
     wanted = set(pairs)
     found = [
-        (_standing(group), rank, place)
+        (group.standing, rank, place)
         for place, group in enumerate(directory.groups)
         if (rank := _rank(group.table, wanted)) is not None
     ]
@@ -164,12 +164,7 @@ def _answering(groups: Sequence[GroupState]) -> list[GroupState]:
 
 def _order(one: Candidate) -> tuple[int, int]:
     """Sorting keeps the order of those that are alike."""
-    return _standing(one.group), len(one.chosen.route.hops)
-
-
-def _standing(group: GroupState) -> int:
-    """0 where it would translate now, 1 where it says that it would not, 2 where it is away."""
-    return 0 if group.is_up else 1 if group.is_answering else 2
+    return one.group.standing, len(one.chosen.route.hops)
 
 
 def _rank(table: RoutingTable, wanted: set[tuple[str, str]]) -> int | None:

@@ -14,11 +14,9 @@ from typing import Protocol
 import httptools
 
 from service.router.groups import LostError, SilentError, reason_of
+from service.timeouts import expire
 
 Headers = Sequence[tuple[bytes, bytes]]
-
-SAFE_METHODS = frozenset({b"GET", b"HEAD", b"OPTIONS"})
-"""By which asking twice does nothing twice."""
 
 _READ_BYTES = 64 * 1024
 _SMALL_BYTES = 64 * 1024
@@ -78,7 +76,7 @@ class Asked:
     @property
     def is_safe(self) -> bool:
         """Whether asking twice does nothing twice."""
-        return self.method in SAFE_METHODS
+        return self.method in (b"GET", b"HEAD", b"OPTIONS")
 
     def head(self) -> bytes:
         """Request line and headers."""
@@ -174,6 +172,7 @@ class Connection:
             LostError: It is gone, or says what is no HTTP.
         """
         self._parsed, self._has_no_body = _Parsed(), asked.method == b"HEAD"
+        self._given_up = ""
         self._wait = asyncio.timeout(seconds)
         try:
             async with self._wait:
@@ -196,9 +195,9 @@ class Connection:
         Args:
             reason: What is told then.
         """
-        if self._wait is not None and not self._wait.expired():
+        if self._wait is not None:
             self._given_up = reason
-            self._wait.reschedule(asyncio.get_running_loop().time())
+            expire(self._wait)
 
     async def pieces(self, *, seconds: float) -> AsyncIterator[bytes]:
         """The answer's body as it comes.

@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
+from operator import attrgetter
 from typing import Any
 
 from model.errors import InputError
@@ -44,6 +45,11 @@ class GroupState:
         return self.has_answered and not self.problem
 
     @property
+    def standing(self) -> int:
+        """0 where it would translate now, 1 where it says that it would not, 2 where it is away."""
+        return 0 if self.is_up else 1 if self.is_answering else 2
+
+    @property
     def is_answering(self) -> bool:
         """It is up, or says itself why not; any other is away: it is waited for in vain."""
         return self.is_up or (self.has_answered and self.is_unready)
@@ -70,7 +76,8 @@ class Directory:
     @property
     def answering(self) -> tuple[GroupState, ...]:
         """Those that answer, those that would translate now before the others."""
-        return tuple(sorted((one for one in self.groups if one.is_answering), key=_is_unready))
+        found = (group for group in self.groups if group.is_answering)
+        return tuple(sorted(found, key=attrgetter("standing")))
 
     @property
     def away(self) -> tuple[GroupState, ...]:
@@ -109,10 +116,6 @@ def offers_of(body: bytes) -> tuple[Offer, ...]:
         )
     except (KeyError, TypeError, InputError, RecursionError) as error:
         raise ValueError("not the list of models of such a server") from error
-
-
-def _is_unready(group: GroupState) -> bool:
-    return group.is_unready
 
 
 def _pairs(offer: Offer) -> Iterator[LanguagePair]:

@@ -39,7 +39,7 @@ from service.router.choice import (
     groups_of_document,
     groups_unavailable,
 )
-from service.router.connection import SAFE_METHODS, Body, BytesBody
+from service.router.connection import Asked, Body, BytesBody
 from service.router.directory import Directory, GroupState
 from service.router.groups import (
     NOT_REACHED,
@@ -102,14 +102,14 @@ class Dispatcher:
         values = await self._values(request, data, takes_forms=wording.takes_forms)
         find, read_texts = partial(wording.find, values), partial(self._texts, wording, values)
         groups = await choose(self.directory, find, read_texts, self._detect)
-        name, answer = await self._first(request, BytesBody(data=data), groups)
+        name, answer = await self._first(request, self._asked(request, data), groups)
         return PassedAnswer(answer, name)
 
     async def upload(self, request: Request) -> Response:
         """Pass a document to the group of its languages; it is kept meanwhile, if there is room."""
         if not self.settings.documents:
             raise HTTPException(404)
-        if not self.directory.up:
+        if not self.directory.answering:
             raise groups_unavailable(self.directory.groups)
         wording = OF_DOCUMENTS[request.scope["path"]]
         max_bytes = self.settings.documents_max_bytes
@@ -120,13 +120,14 @@ class Dispatcher:
                 request, file, wording, self.arrivals, hold=hold, max_bytes=max_bytes
             )
             groups = groups_of_document(self.directory, partial(wording.find, values))
-            name, answer = await self._first(request, body, groups)
+            name, answer = await self._first(request, self._asked(request, body), groups)
             return PassedAnswer(answer, name)
 
     async def detect(self, request: Request) -> Response:
         """Tell a text's language among those of all groups, if a group would tell it its own."""
         data = await self.reader.read_bytes(request)
-        name, answer = await self._first(request, BytesBody(data=data), self.directory.answering)
+        asked = self._asked(request, data)
+        name, answer = await self._first(request, asked, self.directory.answering)
         body = await self._read(answer, name)
         if answer.status != 200 or not self.detection.is_on:
             return _copied(answer, body)
@@ -147,7 +148,7 @@ class Dispatcher:
         group = group_of_dictionaries(self.directory, [one.languages for one in dictionaries])
         if group is None:
             raise unsupported("dictionaries", reason="no group translates all of these languages")
-        return PassedAnswer(await self._ask(request, group, BytesBody(data=data)), group.name)
+        return PassedAnswer(await self._ask(request, self._asked(request, data), group), group.name)
 
     async def joined_list(self, request: Request) -> Response:
         """Join a list of all groups that answer."""
@@ -166,16 +167,15 @@ class Dispatcher:
         Those that are away come last, and only where asking changes nothing. While one of them may
         have it, nobody says that there is no such thing.
         """
-        body = BytesBody(data=await self.reader.read_bytes(request))
+        asked = self._asked(request, await self.reader.read_bytes(request))
         unknown = refusal = failure = None
         missing: set[str] = set()
-        away = self.directory.away
-        for group in (*self.directory.answering, *away):
-            is_away = group in away
-            if is_away and not _is_safe(request):
+        for group in (*self.directory.answering, *self.directory.away):
+            is_away = not group.is_answering
+            if is_away and not asked.is_safe:
                 missing.add(group.name)
                 continue
-            found = await self._tried(request, group, body, is_brief=is_away)
+            found = await self._tried(request, asked, group, is_brief=is_away)
             if isinstance(found, RequestError):
                 missing.add(group.name)
                 failure = failure or (None if is_away else found)
@@ -196,12 +196,17 @@ class Dispatcher:
 
     async def from_any(self, request: Request) -> Response:
         """Pass on what every group answers alike."""
-        body = BytesBody(data=await self.reader.read_bytes(request))
-        name, answer = await self._first(request, body, self.directory.answering)
+        asked = self._asked(request, await self.reader.read_bytes(request))
+        name, answer = await self._first(request, asked, self.directory.answering)
         return PassedAnswer(answer, name)
 
+    def _asked(self, request: Request, body: bytes | Body) -> Asked:
+        """What groups are asked for a request with this body."""
+        data = BytesBody(data=body) if isinstance(body, bytes) else body
+        return asked_of(request, data, self.settings.trusted_proxies)
+
     async def _first(
-        self, request: Request, body: Body, groups: Sequence[GroupState]
+        self, request: Request, asked: Asked, groups: Sequence[GroupState]
     ) -> tuple[str, Answer]:
         """The answer of the first group that does not refuse all; else the first one's refusal.
 
@@ -211,7 +216,7 @@ class Dispatcher:
         refusal: tuple[str, Answer] | None = None
         failure: RequestError | None = None
         for group in groups:
-            found = await self._tried(request, group, body)
+            found = await self._tried(request, asked, group)
             if isinstance(found, RequestError):
                 failure = failure or found
             elif found.is_refusal:
@@ -223,7 +228,7 @@ class Dispatcher:
         raise failure or groups_unavailable(self.directory.groups)
 
     async def _tried(
-        self, request: Request, group: GroupState, body: Body, *, is_brief: bool = False
+        self, request: Request, asked: Asked, group: GroupState, *, is_brief: bool = False
     ) -> Answer | RequestError:
         """A group's answer, or why there is none where another group may be asked instead.
 
@@ -231,14 +236,14 @@ class Dispatcher:
             RequestError: A 502: it gave no answer, and may have done what was asked.
         """
         try:
-            return await self._ask(request, group, body, is_brief=is_brief)
+            return await self._ask(request, asked, group, is_brief=is_brief)
         except RequestError as error:
-            if error.problem.code != NOT_REACHED and not _is_safe(request):
+            if error.problem.code != NOT_REACHED and not asked.is_safe:
                 raise
             return error
 
     async def _ask(
-        self, request: Request, group: GroupState, body: Body, *, is_brief: bool = False
+        self, request: Request, asked: Asked, group: GroupState, *, is_brief: bool = False
     ) -> Answer:
         """A group's answer; dropped if the client goes before it is there.
 
@@ -246,7 +251,6 @@ class Dispatcher:
             RequestError: A 503: it was not reached, so nothing was done; a 502: it gave no answer.
             ClientGoneError: The client has gone.
         """
-        asked = asked_of(request, body, self.settings.trusted_proxies)
         pool = self.watch.pools[group.name]
         work = pool.ask_briefly(asked, seconds=_BRIEF_SECONDS) if is_brief else pool.ask(asked)
         try:
@@ -276,7 +280,7 @@ class Dispatcher:
         is_whole: bool,
     ) -> Response:
         """The lists of some groups as one; unless it has to be whole, one may miss of several."""
-        body = BytesBody(data=await self.reader.read_bytes(request))
+        asked = self._asked(request, await self.reader.read_bytes(request))
         if not groups:
             raise groups_unavailable(self.directory.groups)
         contents = []
@@ -284,7 +288,7 @@ class Dispatcher:
         refusal: Response | None = None
         for group in groups:
             try:
-                answer = await self._ask(request, group, body)
+                answer = await self._ask(request, asked, group)
                 data = await self._read(answer, group.name)
             except RequestError as error:
                 if is_whole:
@@ -352,11 +356,6 @@ def _decoded(request: Request, data: bytes, *, takes_forms: bool) -> Mapping[str
     if media_type not in (FORM_TYPE, "application/x-www-form-urlencoded"):
         return values  # a group refuses it in its own words
     return values | decode_form(data, content_type, "the form")
-
-
-def _is_safe(request: Request) -> bool:
-    """Whether asking twice does nothing twice."""
-    return request.method.encode() in SAFE_METHODS
 
 
 def _copied(answer: Answer, body: bytes) -> Response:

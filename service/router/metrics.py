@@ -93,7 +93,7 @@ class RouterMetrics:
         self._passed.labels(group, "none" if status is None else str(status)).inc()
 
     def group_is(self, group: str, *, is_up: bool) -> None:
-        """A group answers, or does not."""
+        """A group would translate now, or would not."""
         self._is_up.labels(group).set(is_up)
 
     def connection_refused(self, reason: Refusal) -> None:

@@ -75,8 +75,6 @@ class Answer:
     Attributes:
         status: As it was passed in.
         headers: As they were passed in.
-        leaves: It is a refusal of a server that leaves: nothing was begun.
-        is_refusal: It is a refusal of any kind that says so.
     """
 
     def __init__(
@@ -95,8 +93,16 @@ class Answer:
         self._connection = connection
         self._give_back = give_back
         self._seconds = seconds
-        self.leaves = status == 503 and says_it_leaves(beginning)
-        self.is_refusal = status == 503 and says_nothing_was_begun(beginning)
+
+    @property
+    def leaves(self) -> bool:
+        """Whether it is the refusal of a server that leaves: nothing was begun."""
+        return self.status == 503 and says_it_leaves(self._beginning)
+
+    @property
+    def is_refusal(self) -> bool:
+        """Whether it is a refusal of any kind that says so."""
+        return self.status == 503 and says_nothing_was_begun(self._beginning)
 
     async def pieces(self) -> AsyncGenerator[bytes, None]:
         """The body as it comes.

@@ -28,7 +28,6 @@ namespace dragoman {
 constexpr int kVectors = kPanel / kLanes;
 constexpr int kPairVectors = kVectors / 2;
 constexpr int kPanelSums = kPanel / kSumLanes;
-constexpr int kSumBytes = 4 * kSumLanes;  // of weights that a register of sums takes at a time
 
 // An array that lambdas may give back.
 template <class T, int N>
@@ -85,7 +84,8 @@ constexpr int kAhead = 16;
 template <int R, int V, bool kFetches, int... I>
 inline void dot(const Quantum* rows, std::ptrdiff_t stride, const std::uint8_t* panel, int num_quads,
                 std::int32_t* to, std::integer_sequence<int, I...> indices) {
-  constexpr int kNeeded = R * V + kWeightRegisters * V + 1 + kOtherRegisters;
+  constexpr int kSums = R * V * static_cast<int>(sizeof(Sums) / sizeof(Weights));
+  constexpr int kNeeded = kSums + kWeightRegisters * V + 1 + kOtherRegisters;
   Sums sum[R * V] = {((void)I, zero_sums())...};
   for (int quad = 0; quad < num_quads; ++quad) {
     if constexpr (kFetches) {

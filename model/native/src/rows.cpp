@@ -45,12 +45,11 @@ void QuantisedRows::quantise(int index, const float* from, int width) {
 }
 
 void QuantisedRows::set_rest_apart(int index) {
-  constexpr int kStep = 4 * kSumLanes;
   Quantum* row = values.data() + std::size_t(index) * stride;
   Quantum* rest = rests.data() + std::size_t(index) * stride;
   std::int32_t* const quads = rest_quads.data() + std::size_t(index) * (stride / 4);
   std::int32_t* next = quads;
-  for (int at = 0; at < stride; at += kStep) {
+  for (int at = 0; at < stride; at += kSumBytes) {
     for (unsigned some = set_apart(row + at, rest + at); some != 0; some &= some - 1) {
       *next++ = at / 4 + std::countr_zero(some);
     }

@@ -23,6 +23,8 @@
 
 namespace dragoman {
 
+constexpr int kSumBytes = 4 * kSumLanes;  // of weights, or of activations, that a register of sums takes at a time
+
 inline Floats negated(Floats x) { return sub(zeros(), x); }
 
 // e^x to about one unit in the last place; below -87 it stays at the smallest normal number.

@@ -176,11 +176,11 @@ class PendingSegments:
                 observer.segment_cancelled(job)
 
 
-def fail_all(segments: Iterable[Pending], error_type: Callable[[], EngineUnavailableError]) -> None:
+def fail_all(segments: Iterable[Pending], new_error: Callable[[], EngineUnavailableError]) -> None:
     """Answer segments that no engine has any more with an error; each has its own."""
     for pending in segments:
         if not pending.answer.done():
-            _fail(pending.answer, error_type())
+            _fail(pending.answer, new_error())
 
 
 def _fail(answer: asyncio.Future[Finished], error: EngineError) -> None:

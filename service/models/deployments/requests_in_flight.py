@@ -14,12 +14,12 @@ from service.engine.client.room import Room
 from service.errors import RequestError, overloaded, unavailable
 from service.models.deployments.deploying import Deploying
 from service.models.deployments.deployment import Deployment, InFlight
-from service.models.deployments.rollout import expire
 from service.models.routes.routing import Route
 from service.models.translating.several_routes import checkpoints_of, translator_of
 from service.models.translating.two_hops import Translator
 from service.priority import Priority
 from service.settings import Settings
+from service.timeouts import expire
 
 Claim = Callable[[Mapping[str, Deployment], Priority], AbstractAsyncContextManager[None]]
 """A place among the requests of several processes, kept until it is left: by the deployments of a

@@ -31,6 +31,7 @@ from service.models.translating.segment_search import SegmentsFinished
 from service.placement import Placement, one_engine
 from service.settings import Settings
 from service.telemetry.metrics import Metrics
+from service.timeouts import expire
 
 _LOGGER = logging.getLogger("dragoman")
 
@@ -398,9 +399,3 @@ def segment_cache(settings: Settings) -> SegmentCache | None:
     """This process's part of what is kept of translated segments; None where nothing is."""
     num_bytes = settings.segment_cache // (settings.fronts + 1 if settings.fronts > 1 else 1)
     return SegmentCache(num_bytes) if num_bytes else None
-
-
-def expire(timeout: asyncio.Timeout) -> None:
-    """Let a timeout that is being waited in expire now."""
-    if not timeout.expired():
-        timeout.reschedule(asyncio.get_running_loop().time())

@@ -84,6 +84,25 @@ def test_an_answered_request_whose_body_never_ends_makes_room_before_anybody_who
     run(scenario, max_connections=3)
 
 
+@pytest.mark.parametrize("headers", [(), (CLOSE,)], ids=["kept", "closed"])
+def test_an_answer_that_is_still_read_is_cut_off_for_nobody(
+    run: Callable[..., None], headers: tuple[bytes, ...]
+) -> None:
+    async def scenario(served: Served) -> None:
+        reader, writer = await served.connect()
+        writer.transport.pause_reading()  # type: ignore[attr-defined]
+        writer.write(get("/full", b"content-length: 9", *headers).replace(b"GET", b"POST") + b"abc")
+        await until(lambda: served.app.num_waiting_bytes() >= 1000)
+        newcomer = await served.connect()
+        await asyncio.sleep(0.05)
+        writer.transport.resume_reading()  # type: ignore[attr-defined]
+        assert (await reader.read()).endswith(b"\r\n0\r\n\r\n")
+        for _, one in ((reader, writer), newcomer):
+            one.close()
+
+    run(scenario, max_connections=1)
+
+
 def test_silent_connections_shut_nobody_out(run: Callable[..., None]) -> None:
     async def scenario(served: Served) -> None:
         held = [await served.connect() for _ in range(40)]

@@ -190,11 +190,6 @@ inline void store_sums(std::int32_t* to, Sums sums) {
 inline __m256i load_bytes(const void* from) {
   return _mm256_load_si256(static_cast<const __m256i*>(from));
 }
-inline __m256i repeat_four_bytes(const void* from) {
-  std::int32_t bytes;
-  __builtin_memcpy(&bytes, from, sizeof bytes);
-  return _mm256_set1_epi32(bytes);
-}
 
 constexpr int kBlockRows = 6;
 constexpr int kWeightRegisters = 1;
@@ -214,7 +209,11 @@ inline void store_quanta(Quantum* to, Ints x) {
 
 inline Weights load_weights(const std::uint8_t* from) { return load_bytes(from); }
 inline Activations load_activations(const Quantum* from) { return load_bytes(from); }
-inline Activations four_activations(const Quantum* from) { return repeat_four_bytes(from); }
+inline Activations four_activations(const Quantum* from) {
+  std::int32_t bytes;
+  __builtin_memcpy(&bytes, from, sizeof bytes);
+  return _mm256_set1_epi32(bytes);
+}
 
 // Σ (w + 128) q of four each. Written out, because compilers copy the accumulator before the
 // intrinsics, or keep in a register what sums need all registers for.

@@ -118,11 +118,6 @@ inline Sums zero_sums() { return _mm512_setzero_si512(); }
 inline void store_sums(std::int32_t* to, Sums sums) { _mm512_store_si512(to, sums); }
 
 inline __m512i load_bytes(const void* from) { return _mm512_load_si512(from); }
-inline __m512i repeat_four(const std::int8_t* from) {
-  std::int32_t bytes;
-  __builtin_memcpy(&bytes, from, sizeof bytes);
-  return _mm512_set1_epi32(bytes);
-}
 
 using Weights = __m512i;      // w + 128
 using Activations = __m512i;  // q
@@ -130,7 +125,11 @@ constexpr int kWeightRegisters = 1;
 
 inline Weights load_weights(const std::uint8_t* from) { return load_bytes(from); }
 inline Activations load_activations(const Quantum* from) { return load_bytes(from); }
-inline Activations four_activations(const Quantum* from) { return repeat_four(from); }
+inline Activations four_activations(const Quantum* from) {
+  std::int32_t bytes;
+  __builtin_memcpy(&bytes, from, sizeof bytes);
+  return _mm512_set1_epi32(bytes);
+}
 
 // Σ (w + 128) q of four each. Written out, because compilers copy the accumulator before the
 // intrinsics.

@@ -217,7 +217,7 @@ inline double sum_of(const Doubles& x) {
 constexpr int kNumRegisters = 32;
 constexpr int kValueVectors = 1;  // vectors of attention's values worked on together
 constexpr int kBlockRows = 6;
-constexpr int kSumLanes = 4;  // outputs of a number of sums
+constexpr int kSumLanes = 4;  // outputs of one `Sums`
 constexpr int kWeightRegisters = 1, kOtherRegisters = 3;
 constexpr bool kSaturates = false;
 inline unsigned set_apart(Quantum*, Quantum*) { return 0; }
