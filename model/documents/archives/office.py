@@ -67,7 +67,7 @@ def _open(kind: str, data: bytes, limits: DocumentLimits) -> Document:
 
     def read(name: str, text: str) -> Template:
         builder = TemplateBuilder(kind=kind, limits=limits, kept=columns)
-        reader = PartReader(builder, kind, types[name])
+        reader = PartReader(builder, types[name])
         parted = _behind_cells(text) if name in numbers else None
         builder.pieces, text = ([], text) if parted is None else parted
         events = without_kept(types[name], xml_events(text, kind, limits))

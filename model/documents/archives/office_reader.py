@@ -46,8 +46,7 @@ _BORDERS = (
 _SKIPPED = frozenset(
     {"fld", "instrText", "delText", "moveFrom", "rPh", "rt", "oMath", "numCache", "numLit"}
 )
-_CELLS = frozenset({"strCache", "multiLvlStrCache", "strDim"})
-_CELLS_IN_CHARTS = {"docx": frozenset[str](), "pptx": frozenset[str](), "xlsx": _CELLS}
+_CELLS_IN_CHARTS = frozenset({"strCache", "multiLvlStrCache", "strDim"})
 """What a chart in a workbook shows of its cells, and a program reads there anew."""
 _CELL, _FORMULA, _VALUE, _CELL_TYPE, _STRING = "c", "f", "v", "t", "str"
 """A cell of a sheet that holds a string as its value, which stays where a formula gives it."""
@@ -79,8 +78,6 @@ _ATTRIBUTES = {
     "textpath": {"string"},
     **{name: {"alt"} for name in _VML_SHAPES},
 }
-
-
 _DRAWN_TEXT = "a:t"
 _CODE = re.compile(r"_x((?!D[89A-F])[0-9A-F]{4})_", re.IGNORECASE)
 _LIKE_CODE = re.compile(r"_(?=x[0-9A-Fa-f]{4}_)")
@@ -125,7 +122,7 @@ def without_kept(part_type: str, events: Iterator[Event]) -> Iterator[Event]:
 class PartReader:
     """From events of a part to tokens: text, and what is between."""
 
-    def __init__(self, builder: TemplateBuilder, kind: str, part_type: str) -> None:
+    def __init__(self, builder: TemplateBuilder, part_type: str) -> None:
         self._has_codes = WORKBOOK.fullmatch(part_type) is not None
         self._is_sheet = SHEET.fullmatch(part_type) is not None
         self._is_own_value = False
@@ -136,7 +133,7 @@ class PartReader:
             most=_MOST_IN_CELL if CELLS.fullmatch(part_type) else None,
         )
         self._text_names = _text_names(part_type)
-        self._skipped = _SKIPPED | _CELLS_IN_CHARTS[kind]
+        self._skipped = _SKIPPED | (_CELLS_IN_CHARTS if builder.kind == "xlsx" else frozenset())
         self._keeps_space = KEEPS_SPACE.fullmatch(part_type) is not None
         self._stretches: list[Stretch] = []
         self._runs: list[Run | None] = []

@@ -56,8 +56,8 @@ _SKIPPED = frozenset(
 # hold words of the sentence itself, as content controls (loext:) do.
 _ASIDES = frozenset({"text:note", "office:annotation"})
 _ASIDE_PREFIXES = ("draw:", "dr3d:", "math:", "table:", "form:", "presentation:", "chart:", "svg:")
-# Not what is chosen from lists: a form sends it.
 _OBJECT_IN_FRAME = "draw:object"
+# Not what is chosen from lists: a form sends it.
 _LABELLED = ("button", "checkbox", "radio", "fixed-text", "frame")
 _ATTRIBUTES = {
     "a": {"title"},

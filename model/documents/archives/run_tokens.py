@@ -131,7 +131,7 @@ class _Writer:
             before, after = self._edges(item)
             original += [*before, *pieces, *after]
             if item.run is not None:
-                begin, end = self._begin(item.run), _end(item.run)
+                begin, end = self._begin(item.run), item.run.closing
                 pieces = (*begin, *pieces, end)
             whole += pieces
         part = RunPart(instead=tuple(whole), joint=self._joint(items[0], items[-1]))
@@ -144,23 +144,23 @@ class _Writer:
         if item.run is None:
             return (), ()
         begin = self._begin(item.run) if item.is_first else ()
-        return begin, (_end(item.run),) if item.is_last else ()
+        return begin, (item.run.closing,) if item.is_last else ()
 
     def _joint(self, first: Item, last: Item) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
-        before = (_end(first.run),) if first.run is not None and not first.is_first else ()
+        before = (first.run.closing,) if first.run is not None and not first.is_first else ()
         after = self._begin(last.run) if last.run is not None and not last.is_last else ()
         return before, after
 
     def _whole(self, item: Item) -> Frame:
         run = _run_of(item)
         begin, _, end = item.events
-        return Frame(begin=(*self._begin(run), begin.raw), end=(end.raw, _end(run)))
+        return Frame(begin=(*self._begin(run), begin.raw), end=(end.raw, run.closing))
 
     def _bare(self, item: Item) -> Frame:
         """A run without properties."""
         run = _run_of(item)
         begin, _, end = item.events
-        return Frame(begin=(f"<{run.name}>", begin.raw), end=(end.raw, _end(run)))
+        return Frame(begin=(f"<{run.name}>", begin.raw), end=(end.raw, run.closing))
 
     def _begin(self, run: Run) -> tuple[Piece, ...]:
         if run not in self._begins:
@@ -269,7 +269,3 @@ def _run_of(item: Item) -> Run:
     if item.run is None:
         raise ValueError("a text that is in no run")
     return item.run
-
-
-def _end(run: Run) -> str:
-    return f"</{run.name}>"

@@ -50,24 +50,28 @@ class Run:
     Attributes:
         name: Of its element, with its prefix.
         begin: Its start tag and its properties.
+        end: Its end tag as it is written; nothing where it ends behind a border.
         num_items: Of what it holds, so far.
         depth: Elements of its properties that are open.
+        formatting: Its properties, as far as people see them, once it has an item.
     """
 
     name: str
     begin: list[Event]
+    end: str = ""
     num_items: int = 0
     depth: int = 0
+    formatting: str = ""
 
     @property
-    def formatting(self) -> str:
-        """Its properties, as far as people see them."""
-        return seen_formatting("".join(event.raw for event in self.begin[1:]))
+    def closing(self) -> str:
+        """An end tag of it."""
+        return self.end or f"</{self.name}>"
 
     def takes(self, event: Event) -> bool:
-        """Whether an event is one of its properties, which it then has."""
+        """Whether an event is one of its properties, or white space beside them; it has it then."""
         is_tag = event.local_name == PROPERTIES and event.kind in ("start", "end")
-        if self.num_items or not (self.depth or is_tag):
+        if self.num_items or not (self.depth or is_tag or _is_blank([event])):
             return False
         self.begin.append(event)
         self.depth += is_tag * (1 if event.kind == "start" else -1)
@@ -109,7 +113,7 @@ Node = Item | Element
 
 def seen_formatting(properties: str) -> str:
     """Properties of a run, as they are written, without what nobody sees of them."""
-    seen = _EDITING.sub("", properties)
+    seen = _EDITING.sub("", properties).strip()
     return "" if _NO_PROPERTIES.fullmatch(seen) else seen
 
 
@@ -134,13 +138,18 @@ def nested(stretches: Sequence[Stretch], begun: Run | None) -> list[Node]:
     for event, is_text in stretches:
         reader.read(event, is_text=is_text)
     reader.close()
-    return _without_parts(_tree(reader.items))
+    nodes = _tree(reader.items)
+    _check_parts(nodes)
+    return nodes
 
 
 class _ItemReader:
     def __init__(self, begun: Run | None) -> None:
         self.items: list[Item] = []
-        self._run = None if begun is None else Run(name=begun.name, begin=begun.begin, num_items=1)
+        self._run = None
+        if begun is not None:
+            self._run = Run(name=begun.name, begin=begun.begin)
+            self._note(self._run)
         self._text: Item | None = None
         self._inner: list[Event] = []
         self._depth = 0
@@ -158,7 +167,7 @@ class _ItemReader:
         elif event.local_name == "t" and event.kind == "start" and self._depth <= 0:
             self._end_inner()
             self._text = Item(kind="text", events=[event])
-        elif not self._run.takes(event):
+        elif self._inner or not self._run.takes(event):
             self._inner.append(event)
             self._depth += (event.kind == "start") - (event.kind == "end")
 
@@ -201,6 +210,7 @@ class _ItemReader:
 
     def _end_run(self, run: Run, event: Event) -> None:
         self._end_inner()
+        run.end = event.raw
         if run.num_items == 0:
             events = [*run.begin, event]
             self.items.append(Item(kind="beside", events=events, is_removable=True))
@@ -212,8 +222,14 @@ class _ItemReader:
 
     def _add(self, run: Run, item: Item) -> None:
         item.run, item.is_first = run, run.num_items == 0
-        run.num_items += 1
+        self._note(run)
         self.items.append(item)
+
+    def _note(self, run: Run) -> None:
+        """There is one more item; its properties come before the first."""
+        if run.num_items == 0:
+            run.formatting = seen_formatting("".join(event.raw for event in run.begin[1:]))
+        run.num_items += 1
 
 
 def _is_blank(events: Iterable[Event]) -> bool:
@@ -301,7 +317,7 @@ def _events(nodes: Iterable[Node]) -> list[Event]:
             found += node.run.begin
         found += node.events
         if node.run is not None and node.is_last:
-            found.append(Event(kind="end", raw=f"</{node.run.name}>", name=node.run.name))
+            found.append(Event(kind="end", raw=node.run.closing, name=node.run.name))
     return found
 
 
@@ -319,8 +335,8 @@ def _is_closed(events: Iterable[Event]) -> bool:
     return not any(opened.values())
 
 
-def _without_parts(nodes: list[Node]) -> list[Node]:
-    """Nodes whose tags without a partner are at the ends.
+def _check_parts(nodes: list[Node]) -> None:
+    """Refuse tags without a partner that are not at the ends.
 
     Raises:
         NotNestedError: One stands between text.
@@ -329,7 +345,6 @@ def _without_parts(nodes: list[Node]) -> list[Node]:
     for node in nodes[places[0] : places[-1]] if places else ():
         if isinstance(node, Item) and node.kind in ("open", "close"):
             raise NotNestedError
-    return nodes
 
 
 def _is_content(node: Node) -> bool:

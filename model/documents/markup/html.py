@@ -11,6 +11,7 @@ except in `pre`. Inside of what is not to be translated nothing is, `translate="
 import html
 import re
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 from model.documents.markup.html_elements import (
     BLOCK_ELEMENTS,
@@ -122,7 +123,8 @@ class _PageReader:
         self, builder: TemplateBuilder, options: DocumentOptions, unescape: Escape
     ) -> None:
         self._builder = builder
-        self._assembler = Assembler(builder, unescape=unescape)
+        escaped = partial(reference_escape, unescape=unescape)
+        self._assembler = Assembler(builder, escaped=escaped)
         self._ignored = _lowered(options.ignored_elements)
         inline = _lowered(options.inline_elements)
         self._blocks = (BLOCK_ELEMENTS | _lowered(options.splitting_elements)) - inline

@@ -10,7 +10,6 @@ text do not match, all of them keep their order.
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from html.entities import html5
 from typing import Literal
 
@@ -94,9 +93,8 @@ class Assembler:
     Args:
         builder: Where texts are put.
         coded: A format's own notation of text, before it is written beside markup.
-        unescape: What its references mean; if nothing is said, what they mean in XML.
         escaped: From the notation of a text's source, without tags, to how its translation is
-            written; if nothing is said, as beside markup.
+            written; if nothing is said, as in XML (`reference_escape`).
         layout: From the same to what is done with all of a translation, once it is written.
         most: Characters between two borders, as UTF-16 counts them, that a translation may have.
     """
@@ -106,14 +104,13 @@ class Assembler:
         builder: TemplateBuilder,
         *,
         coded: Escape = str,
-        unescape: Escape | None = None,
         escaped: Callable[[str], Escape] | None = None,
         layout: Callable[[str], Escape] | None = None,
         most: int | None = None,
     ) -> None:
         self._builder = builder
         self._coded = coded
-        self._escaped = escaped or partial(reference_escape, unescape=unescape or xml_unescape)
+        self._escaped = escaped or reference_escape
         self._layout = layout
         self._most = most
         self._run: list[Token] = []

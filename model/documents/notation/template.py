@@ -15,7 +15,6 @@ from model.documents.notation.own_codes import cut_to, with_codes_of
 from model.errors import DocumentError, InputError
 from model.text.marks.inline_codes import (
     ANY_CODE,
-    CODES_PER_CLASS,
     CodeClass,
     class_of,
     code,
@@ -73,7 +72,7 @@ class Slot:
         codes: What each inline code of the text stands for.
         escape: Notation of characters that are text.
         layout: What is done with all of a translation, once it is written.
-        frames: What stands around them.
+        frames: What stands around stretches of its text.
         most: Of a translation's characters, as UTF-16 counts them; what is more is cut off.
         is_source: The original is the text itself, and not an empty place for its translation.
         compose: Notation of all of a translation, where that of a character depends on what stands
@@ -309,11 +308,6 @@ class CodeTable:
     def __init__(self) -> None:
         self.pieces: dict[str, tuple[Piece, ...]] = {}
         self._counts: Counter[CodeClass] = Counter()
-
-    @property
-    def is_full(self) -> bool:
-        """Whether there may be no more code of some class."""
-        return any(number >= CODES_PER_CLASS for number in self._counts.values())
 
     def added(self, code_class: CodeClass, pieces: Sequence[Piece]) -> str:
         """The code that now stands for something."""

@@ -2,8 +2,8 @@
 
 Owns the parser, with rules for what the dialects add and no sentence goes across: footnotes,
 definitions of terms, alerts, admonitions and tabs of MkDocs, containers between lines of `:::`,
-display math between `$$`. What of
-a block is text, and what stands around it, is `model.documents.plain_text.markdown`.
+display math between `$$`. What of a block is text, and what stands around it, is
+`model.documents.plain_text.markdown_lines`.
 """
 
 import re

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from model.documents.notation.template import CodeTable, Piece, TemplateBuilder
 from model.documents.plain_text.markdown_inline import InlineReader, Part, unescaped
 from model.documents.plain_text.markdown_writing import Place, Proof, Sign, Writing
-from model.text.marks.inline_codes import ANY_CODE, CodeClass
+from model.text.marks.inline_codes import ANY_CODE, CodeClass, paired
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +99,7 @@ class Texts:
         return [slot]
 
     def _read(self, coded: _Coded, stretch: Stretch, parts: Sequence[Part], place: Place) -> None:
-        pairs = _pairs(parts)
+        pairs = paired(part.kind for part in parts)
         index = 0
         while index < len(parts):
             part = parts[index]
@@ -177,19 +177,6 @@ def _in_title(text: str, sign: str) -> str:
     text = re.sub(r"\\(?=[!-/:-@\[-`{-~]|\Z)|&(?=#?\w+;)", r"\\\g<0>", text)
     signs = r"[()`<]" if sign == ")" else f"[{sign}`<]"
     return re.sub(signs, r"\\\g<0>", text)
-
-
-def _pairs(parts: Sequence[Part]) -> dict[int, int]:
-    """Places of what opens, with those of what closes it, where both are there."""
-    opened: list[int] = []
-    found: dict[int, int] = {}
-    for place, part in enumerate(parts):
-        if part.kind == "opening":
-            opened.append(place)
-        elif part.kind == "closing" and opened:
-            first = opened.pop()
-            found[first], found[place] = place, first
-    return found
 
 
 def _class_of_link(element: Sequence[Part]) -> CodeClass | None:

@@ -4,6 +4,7 @@ Owns the way from the parser's blocks to texts. A paragraph over several lines i
 back as one line, because its sentences go across lines; tables are texts cell by cell. Code, HTML,
 display math and definitions of links are no text. Which blocks there are is
 `model.documents.plain_text.markdown_blocks`; what is inside of a line,
+`model.documents.plain_text.markdown_inline`; what of it becomes codes,
 `model.documents.plain_text.markdown_codes`.
 """
 

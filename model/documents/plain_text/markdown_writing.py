@@ -103,12 +103,12 @@ class Writing:
             said: It has the codes of its text.
             notation: What each of them stands for.
         """
-        line = ""
+        line, begun = "", said
         for draft in self._drafts(_Draft(said=said, signs=self.signs, notation=notation)):
-            line = draft.written(self._table(draft.is_escaped), self.place)
+            line, begun = draft.written(self._table(draft.is_escaped), self.place), draft.said
             if self._is_read(draft, line):
                 break
-        if self.place.is_begin and said and not ANY_CODE.match(said):
+        if self.place.is_begin and begun and not ANY_CODE.match(begun):
             line = self.proof.as_paragraph(line)
         before, after = self.place.around
         return before + line + after
@@ -171,22 +171,18 @@ class _Draft:
         done = 0
         for found in [*ANY_CODE.finditer(self.said), None]:
             text = self.said[done : found.start() if found else None]
-            is_last = found is None or self.notation.get(found[0], "").startswith("[")
-            if self.is_escaped and text.endswith("!") and is_last and found is not None:
-                text = text[:-1]
-                parts += [self._escaped(text, table, place), r"\!"]
-            else:
-                parts.append(self._escaped(text, table, place))
-            if found is not None:
-                parts.append(self.notation.get(found[0], ""))
-                done = found.end()
+            written = self._escaped(text, table, place)
+            notation = self.notation.get(found[0], "") if found is not None else ""
+            if self.is_escaped and text.endswith("!") and notation.startswith("["):
+                written = written.removesuffix("!") + r"\!"
+            parts += [written, notation]
+            done = found.end() if found is not None else len(self.said)
         return "".join(parts)
 
     def _escaped(self, text: str, table: Mapping[int, str], place: Place) -> str:
-        written = text.translate(dict(table))
-        if len(text) - len(text.rstrip("\\")) == 1 and not self.is_escaped:
-            written = written.removesuffix("\\") + r"\\"  # so that it escapes nothing
-        return place.kept(written)
+        is_odd = text.endswith("\\") and not text.endswith("\\\\") and not self.is_escaped
+        bare = text[:-1] if is_odd else text
+        return place.kept(bare.translate(table) + (r"\\" if is_odd else ""))  # it escapes nothing
 
     def expected(self) -> Iterator[tuple[PartKind, str]]:
         """What a reader of the page should get."""
@@ -206,28 +202,19 @@ class _Draft:
         return replace(self, said=re.sub(rf"(\s+)({closing}+)", r"\2\1", said))
 
     def _without_empty(self, said: str) -> str:
-        codes = ANY_CODE.findall(said)
-        for first, last in partners(codes).items():
-            if first < last and self._mark(codes[first]):
-                start, end = said.index(codes[first]), said.index(codes[last])
-                if not said[start + 1 : end].strip():
-                    return said[:start] + said[start + 1 : end] + said[end + 1 :]
+        for start, end in partners(said).items():
+            if start < end and self._mark(said[start]) and not said[start + 1 : end].strip():
+                return said[:start] + said[start + 1 : end] + said[end + 1 :]
         return said
 
     def with_links_outside(self) -> "_Draft":
         """Emphasis around nothing but a link inside of it, where a letter is beside it."""
         said = self.said
         for _ in range(len(said)):
-            codes = list(ANY_CODE.finditer(said))
-            pairs = partners([one[0] for one in codes])
-            for first, last in pairs.items():
-                inner = pairs.get(first + 1, -1)
-                if first >= last or inner != last - 1 or not self._mark(codes[first][0]):
-                    continue
-                start, end = codes[first].start(), codes[last].start()
-                is_around = codes[first + 1].start() == start + 1
-                is_around = is_around and codes[inner].start() == end - 1
-                if self._mark(codes[first + 1][0]) or not is_around:
+            pairs = partners(said)
+            for start, end in pairs.items():
+                is_around = start < end and pairs.get(start + 1) == end - 1
+                if not is_around or not self._mark(said[start]) or self._mark(said[start + 1]):
                     continue
                 if _is_letter(said[start - 1 : start]) or _is_letter(said[end + 1 : end + 2]):
                     said = (
@@ -261,14 +248,12 @@ class _Draft:
     def with_stars(self) -> "_Draft":
         """Emphasis beside letters with the sign that may stand inside of a word."""
         signs, notation = dict(self.signs), dict(self.notation)
-        codes = list(ANY_CODE.finditer(self.said))
-        for first, last in partners([one[0] for one in codes]).items():
-            opening, closing = codes[first], codes[last]
-            if first > last or "_" not in self._mark(opening[0]):
+        for start, end in partners(self.said).items():
+            if start > end or "_" not in self._mark(self.said[start]):
                 continue
-            before, after = self.said[: opening.start()][-1:], self.said[closing.end() :][:1]
+            before, after = self.said[:start][-1:], self.said[end + 1 : end + 2]
             if _is_letter(before) or _is_letter(after):
-                for one in (opening[0], closing[0]):
+                for one in (self.said[start], self.said[end]):
                     mark = self._mark(one).replace("_", "*")
                     signs[one], notation[one] = replace(signs[one], mark=mark), mark
         return replace(self, signs=signs, notation=notation)
@@ -295,12 +280,11 @@ class _Draft:
     def with_tags(self) -> "_Draft":
         """Emphasis as HTML."""
         signs, notation = dict(self.signs), dict(self.notation)
-        codes = ANY_CODE.findall(self.said)
-        for first, last in partners(codes).items():
-            mark = self._mark(codes[first])
-            if mark and first < last:
+        for start, end in partners(self.said).items():
+            mark = self._mark(self.said[start])
+            if mark and start < end:
                 name = _ELEMENTS[mark]
-                for one, tag in ((codes[first], f"<{name}>"), (codes[last], f"</{name}>")):
+                for one, tag in ((self.said[start], f"<{name}>"), (self.said[end], f"</{name}>")):
                     kind = signs[one].said[0][0]
                     signs[one] = Sign(said=((kind, f"html_inline {tag}"),))
                     notation[one] = tag
@@ -311,11 +295,10 @@ class _Draft:
 
     def _class(self, *, is_opening: bool) -> str:
         """Pattern of the codes that open, or close, emphasis."""
-        codes = ANY_CODE.findall(self.said)
         found = [
-            codes[place]
-            for place, other in partners(codes).items()
-            if (place < other) == is_opening and self._mark(codes[place])
+            self.said[place]
+            for place, other in partners(self.said).items()
+            if (place < other) == is_opening and self._mark(self.said[place])
         ]
         return f"[{''.join(found)}]" if found else r"(?!)"
 

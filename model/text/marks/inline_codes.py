@@ -7,7 +7,7 @@ a code stands for is known only where it was made (`model.documents.notation.tem
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, get_args
 
 CodeClass = Literal["opening", "closing", "lone", "word"]
@@ -69,13 +69,17 @@ def partners(codes: Sequence[str]) -> dict[int, int]:
     Args:
         codes: Inline codes, in order; anything else among them is passed over.
     """
+    return paired(class_of(one) if ANY_CODE.fullmatch(one) else None for one in codes)
+
+
+def paired(classes: Iterable[str | None]) -> dict[int, int]:
+    """The same by the classes of what there is, of which only "opening" and "closing" count."""
     opened: list[int] = []
     found: dict[int, int] = {}
-    for place, one in enumerate(codes):
-        code_class = class_of(one) if ANY_CODE.fullmatch(one) else None
-        if code_class == "opening":
+    for place, one in enumerate(classes):
+        if one == "opening":
             opened.append(place)
-        elif code_class == "closing" and opened:
+        elif one == "closing" and opened:
             begin = opened.pop()
             found[begin], found[place] = place, begin
     return found

@@ -229,3 +229,16 @@ def test_letters_keep_their_links_and_formatting_wherever_they_go(seed: int) -> 
         after = said["word/document.xml"].partition("<w:p>")[2].partition("</w:p></w:body>")[0]
         assert sorted(checked_letters(after)) == sorted(checked_letters(body))
     assert members_of(document.rebuild(document.texts)) == members_of(made)
+
+
+def test_a_paragraph_that_comes_back_as_it_was_is_written_as_it_was() -> None:
+    pretty = (
+        "<w:p>\n  <w:r>\n    <w:t>A </w:t>\n  </w:r\n>\n  <w:r>\n    <w:rPr>\n      <w:b/>\n"
+        "    </w:rPr>\n    <w:t>black</w:t>\n  </w:r >\n"
+        "  <w:r>\n    <w:t> cat</w:t>\n  </w:r>\n</w:p>"
+    )
+    document = open_document(docx(pretty + f"<w:p>{run('Other')}</w:p>"), "docx")
+    assert [without_codes(text) for text in document.texts] == ["A black cat", "Other"]
+    made = members_of(document.rebuild([document.texts[0], "ANDERE"]))["word/document.xml"]
+    assert pretty.replace("<w:t>", f"<w:t{SPACE}>") in made
+    assert "ANDERE" in made

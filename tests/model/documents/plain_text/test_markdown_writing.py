@@ -106,6 +106,8 @@ def test_a_translation_has_the_elements_of_its_source(seed: int, say: Callable[[
         ("a b", "2 * 3 < x_y [z] & c!", "2 * 3 < x_y [z] & c!"),
         ("a \\* b &lt; c", "2 * 3 < 4", "2 \\* 3 &lt; 4"),
         ("a b", "C:\\", "C:\\\\"),
+        ("a \\\\ b", "x_y C:\\", "x_y C:\\\\"),
+        ("**a** b", "<>1. und", "1\\. und"),
         ("1\\. a", "1. und", "1\\. und"),
         ("\\- a", "- und", "\\- und"),
         ("a b", "# und", "\\# und"),
