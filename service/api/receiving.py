@@ -35,6 +35,7 @@ from service.errors import (
 from service.front import Front
 from service.http.body import body_type, check_encoding
 from service.http.files import FileReply
+from service.http.replies import error_response
 from service.http.uploads import (
     FORM_TYPE,
     Body,
@@ -48,11 +49,19 @@ from service.http.uploads import (
 _UPLOAD_SECONDS = 600.0
 _MAX_NAME = 200
 
+_ANY_FILE = {"*/*": {"schema": {"type": "string", "format": "binary"}}}
 TRANSLATED_FILE: dict[str, Any] = {
-    "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+    "content": _ANY_FILE,
     "description": "The translated file, with its own media type.",
 }
 """What a contract documents of a reply that is a file."""
+PART_OF_FILE: dict[str, Any] = {
+    "content": _ANY_FILE,
+    "description": "The part of it that the header `Range` asks for.",
+}
+"""Likewise of a reply to a GET that is a part of one."""
+NOT_READ = error_response("The disk refuses; Retry-After says when to come back.")
+"""Likewise of a 503 instead of a file."""
 
 
 class DocumentContract(Protocol):

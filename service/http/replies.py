@@ -127,6 +127,9 @@ _DESCRIPTIONS = {
 
 def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """The `responses` of a route that answers with these errors."""
-    return {
-        status: {"model": ErrorReply, "description": _DESCRIPTIONS[status]} for status in statuses
-    }
+    return {status: error_response(_DESCRIPTIONS[status]) for status in statuses}
+
+
+def error_response(description: str) -> dict[str, Any]:
+    """One of `responses`, of an error that a route has words of its own for."""
+    return {"model": ErrorReply, "description": description}

@@ -10,6 +10,7 @@ from typing import Any
 
 from model.errors import InputError
 from model.text.languages.tags import lenient_tag
+from service.api.deepl.bodies import content, json_or_form
 from service.api.deepl.languages import LanguageLists, base_code
 from service.api.deepl.values import choice, needed, unsupported
 from service.errors import invalid
@@ -124,25 +125,41 @@ _LANGUAGES: dict[str, Any] = {
     "source_lang": {**_WORD, "description": "Without a region: en.", "example": "en"},
     "target_lang": {**_WORD, "description": "Likewise: zh for both scripts.", "example": "zh"},
 }
-_DICTIONARY: dict[str, Any] = {
-    "type": "object",
-    "required": ["source_lang", "target_lang", "entries"],
-    "properties": {
-        **_LANGUAGES,
-        "entries": {**_WORD, "description": "An entry a line.", "example": "cat\t猫"},
-        "entries_format": {**_WORD, "enum": ["tsv", "csv"], "default": "tsv"},
-    },
+_FIELDS: dict[str, Any] = {
+    **_LANGUAGES,
+    "entries": {**_WORD, "description": "An entry a line.", "example": "cat\t猫"},
+    "entries_format": {**_WORD, "enum": ["tsv", "csv"], "default": "tsv"},
 }
-_DICTIONARIES = {"type": "array", "items": _DICTIONARY, "maxItems": MAX_DICTIONARIES}
+_REQUIRED = ("source_lang", "target_lang", "entries")
+_DICTIONARIES = {
+    "type": "array",
+    "items": {"type": "object", "required": list(_REQUIRED), "properties": _FIELDS},
+    "maxItems": MAX_DICTIONARIES,
+}
+_NAMED = {"name": "Animals"}
+_EXAMPLE = {"source_lang": "en", "target_lang": "zh", "entries": "cat\t猫"}
 
 
 def _in_path(name: str) -> dict[str, Any]:
     return {"name": name, "in": "path", "required": True, "schema": _WORD}
 
 
-def _body(required: list[str], properties: dict[str, Any]) -> dict[str, Any]:
-    schema = {"type": "object", "required": required, "properties": properties}
-    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+def _several(*, is_needed: bool) -> dict[str, Any]:
+    """The body of a glossary with several dictionaries, which a form numbers field by field."""
+    name = {"name": _NAME}
+    fields = {f"dictionaries[0].{one}": schema for one, schema in _FIELDS.items()}
+    numbered = {f"dictionaries[0].{one}": value for one, value in _EXAMPLE.items()}
+    required = [f"dictionaries[0].{one}" for one in _REQUIRED]
+    return json_or_form(
+        content(
+            ["name", "dictionaries"] if is_needed else [],
+            {**name, "dictionaries": _DICTIONARIES},
+            {**_NAMED, "dictionaries": [_EXAMPLE]},
+        ),
+        content(
+            ["name", *required] if is_needed else [], {**name, **fields}, {**_NAMED, **numbered}
+        ),
+    )
 
 
 _ID = {"parameters": [_in_path("glossary_id")]}
@@ -157,19 +174,16 @@ ONE_GLOSSARY = _ID
 ONE_DICTIONARY: dict[str, Any] = {"parameters": [*_ID["parameters"], *_PAIR]}
 """Of routes that name a dictionary, too."""
 
-NEW_GLOSSARY = _body(
-    ["name", *_DICTIONARY["required"]], {"name": _NAME, **_DICTIONARY["properties"]}
+NEW_GLOSSARY = json_or_form(
+    content(["name", *_REQUIRED], {"name": _NAME, **_FIELDS}, {**_NAMED, **_EXAMPLE})
 )
 """Of a glossary with one dictionary."""
 
-NEW_GLOSSARIES = _body(["name", "dictionaries"], {"name": _NAME, "dictionaries": _DICTIONARIES})
+NEW_GLOSSARIES = _several(is_needed=True)
 """Of a glossary with several."""
 
-CHANGE: dict[str, Any] = {**_ID, **_body([], {"name": _NAME, "dictionaries": _DICTIONARIES})}
+CHANGE: dict[str, Any] = {**_ID, **_several(is_needed=False)}
 """Of its change."""
 
-REPLACEMENT: dict[str, Any] = {
-    **_ID,
-    **_body(_DICTIONARY["required"], _DICTIONARY["properties"]),
-}
+REPLACEMENT: dict[str, Any] = {**_ID, **json_or_form(content(_REQUIRED, _FIELDS, _EXAMPLE))}
 """Of a dictionary that takes the place of another."""

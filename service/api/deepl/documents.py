@@ -15,6 +15,7 @@ from starlette.responses import Response
 from model.text.constraints.glossary import Glossary
 from service.access.access import DOCUMENTED
 from service.api.admission import Admission
+from service.api.deepl.bodies import content, json_or_form
 from service.api.deepl.glossaries import found_terms
 from service.api.deepl.reply import DeepLError, answered
 from service.api.deepl.request import glossary_ids, parse_options
@@ -51,6 +52,7 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
         400: "The request is invalid, or asks for what this server cannot do.",
         403: "The key is wrong, or there is none where one is required.",
         404: "There is no such document, or its key is another one.",
+        408: "The body did not arrive in time.",
         413: "The document is too large.",
         415: "The upload is compressed.",
         429: "There are too many documents; Retry-After says when to come back.",
@@ -68,6 +70,7 @@ STATUS_RESPONSES: dict[int | str, dict[str, Any]] = {
 RESULT_RESPONSES: dict[int | str, dict[str, Any]] = {
     200: TRANSLATED_FILE,
     **_ERRORS,
+    409: {"model": DeepLError, "description": "It could not be translated."},
 }
 
 
@@ -154,6 +157,7 @@ def build_documents(
     @router.post(
         "/v2/document/{document_id}/result",
         summary="The translated document",
+        response_class=Response,
         responses=RESULT_RESPONSES,
         openapi_extra=_KEY_OPERATION,
         dependencies=[DOCUMENTED],
@@ -210,16 +214,5 @@ _UPLOAD_OPERATION: dict[str, Any] = {
 }
 _KEY_OPERATION: dict[str, Any] = {
     **path_parameter("document_id"),
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/json": {
-                "schema": {
-                    "type": "object",
-                    "required": ["document_key"],
-                    "properties": {"document_key": {"type": "string"}},
-                }
-            }
-        },
-    },
+    **json_or_form(content(["document_key"], {"document_key": {"type": "string"}})),
 }

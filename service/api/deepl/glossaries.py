@@ -160,6 +160,7 @@ def _add_single(router: APIRouter, access: GlossaryAccess) -> None:
     @router.get(
         "/v2/glossaries/{glossary_id}/entries",
         summary="Entries of a glossary",
+        response_class=Response,
         responses=reply.ENTRIES_RESPONSES,
         openapi_extra=ONE_GLOSSARY,
     )

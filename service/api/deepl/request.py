@@ -14,6 +14,7 @@ from typing import Any
 from model.documents.notation.document import DocumentOptions
 from model.text.pipeline import without_surrogates
 from service.api.checks import MAX_TAG_NAMES, search_beam
+from service.api.deepl.bodies import content, json_or_form
 from service.api.deepl.languages import (
     all_source_codes,
     all_target_codes,
@@ -276,24 +277,17 @@ def _job(
 def translate_operation(settings: Settings) -> dict[str, Any]:
     """Bodies of `POST /v2/translate`."""
     text = {"type": "string", "maxLength": settings.max_text_characters}
-    schema = {
-        "type": "object",
-        "required": ["text", "target_lang"],
-        "properties": {
-            "text": {
-                "type": "array",
-                "items": text,
-                "minItems": 1,
-                "maxItems": MAX_TEXTS,
-                "description": "Texts; in a form one field each.",
-            },
-            **_options(),
-        },
-    }
-    kinds = ("application/json", "application/x-www-form-urlencoded")
-    return {
-        "requestBody": {"required": True, "content": {kind: {"schema": schema} for kind in kinds}}
-    }
+    texts = {"type": "array", "items": text, "minItems": 1, "maxItems": MAX_TEXTS}
+    required, options = ("text", "target_lang"), _options()
+    one_or_more = {"oneOf": [text, texts], "description": "Text, or a list of texts."}
+    fields = {**texts, "description": "Texts, one field each."}
+    return json_or_form(
+        content(required, {"text": one_or_more, **options}, _EXAMPLE),
+        content(required, {"text": fields, **options}, _EXAMPLE),
+    )
+
+
+_EXAMPLE = {"text": ["Where is the station?"], "target_lang": "ZH-HANS"}
 
 
 def _options() -> dict[str, Any]:

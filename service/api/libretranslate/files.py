@@ -22,7 +22,7 @@ from service.access.addresses import scheme_of
 from service.api.detecting import document_source
 from service.api.languages import LIBRETRANSLATE_ALIASES, choose_route
 from service.api.libretranslate.request import KEY_NAME
-from service.api.receiving import TRANSLATED_FILE, Receiving, kind_and_name
+from service.api.receiving import NOT_READ, PART_OF_FILE, TRANSLATED_FILE, Receiving, kind_and_name
 from service.documents.jobs import DocumentJob, JobOptions, Owner, no_such_document
 from service.documents.queue import DocumentQueue
 from service.errors import Problem, RequestError, invalid
@@ -47,7 +47,9 @@ FILE_RESPONSES: dict[int | str, dict[str, Any]] = {
 }
 DOWNLOAD_RESPONSES: dict[int | str, dict[str, Any]] = {
     200: TRANSLATED_FILE,
+    206: PART_OF_FILE,
     **error_responses(400, 404, 416),
+    503: NOT_READ,
 }
 
 
@@ -122,6 +124,7 @@ def build_files(receiving: Receiving) -> APIRouter:
     @router.get(
         "/download_file/{name}",
         summary="A translated file",
+        response_class=Response,
         responses=DOWNLOAD_RESPONSES,
         openapi_extra=_NAMED,
     )

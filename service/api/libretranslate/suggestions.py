@@ -152,5 +152,6 @@ def suggest_operation() -> dict[str, Any]:
         },
     }
     kinds = ("application/json", "application/x-www-form-urlencoded")
-    content = {kind: {"schema": schema} for kind in kinds}
+    example = {"q": "Thank you.", "s": "谢谢！", "source": "en", "target": "zh"}
+    content = {kind: {"schema": schema, "example": example} for kind in kinds}
     return {"requestBody": {"required": True, "content": content}}

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
+from service.access.access import DOCUMENTED
 from service.api.operations.health import FaultReply, faults_of
 from service.front import Front
 from service.http.replies import JsonReply, error_responses
@@ -35,8 +36,9 @@ def build_router(front: Front, *, check_admin: Callable[[Request], None]) -> API
         summary="Load the checkpoints anew, without a pause",
         responses={
             200: {"model": ReloadReply, "description": "The new ones are served."},
-            **error_responses(404, 409, 503),
+            **error_responses(401, 403, 404, 409, 503),
         },
+        dependencies=[DOCUMENTED],
     )
     async def reload(request: Request) -> JsonReply:
         check_admin(request)

@@ -17,7 +17,7 @@ from starlette.responses import Response
 from model.arithmetic import ComputeReason
 from service.access.access import DOCUMENTED, Access
 from service.front import Front
-from service.http.replies import JsonReply, error_responses
+from service.http.replies import JsonReply, error_response, error_responses
 
 
 class ProbeReply(BaseModel):
@@ -60,6 +60,9 @@ class HealthReply(ProbeReply):
     replicas: ReplicasReply
 
 
+_NOT_ALIVE = error_response("Only a restart helps: it could not start, or its engine is gone.")
+
+
 def faults_of(front: Front) -> list[dict[str, object]]:
     """The checkpoints that could not be loaded, each as a `FaultReply`."""
     return [asdict(fault) for fault in front.faults]
@@ -74,6 +77,7 @@ def build_router(front: Front, access: Access) -> APIRouter:
         200: {"model": HealthReply, "description": "Yes, and what is served."},
         **errors,
     }
+    live_responses = {**responses, 503: _NOT_ALIVE}
 
     @router.get("/v1/health", summary="Ready, and with what?", responses=health_responses)
     async def health() -> JsonReply:
@@ -98,7 +102,7 @@ def build_router(front: Front, access: Access) -> APIRouter:
         front.check_ready()
         return JsonReply({"status": "ok"})
 
-    @router.get("/livez", summary="Alive?", responses=responses)
+    @router.get("/livez", summary="Alive?", responses=live_responses)
     async def live() -> JsonReply:
         front.check_live()
         return JsonReply({"status": "ok"})

@@ -12,6 +12,7 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
 from model.arithmetic import ComputeReason
+from service.access.access import DOCUMENTED
 from service.api.operations.health import FaultReply, faults_of
 from service.engine.messages import LoadedCheckpoint
 from service.errors import no_such_model
@@ -99,6 +100,7 @@ def build_router(front: Front, *, check_admin: Callable[[Request], None]) -> API
             **_CHANGE_ERRORS,
         },
         openapi_extra=_NAMED,
+        dependencies=[DOCUMENTED],
     )
     async def load(request: Request) -> JsonReply:
         return await change(request, is_loaded=True)
@@ -111,6 +113,7 @@ def build_router(front: Front, *, check_admin: Callable[[Request], None]) -> API
             **_CHANGE_ERRORS,
         },
         openapi_extra=_NAMED,
+        dependencies=[DOCUMENTED],
     )
     async def unload(request: Request) -> JsonReply:
         return await change(request, is_loaded=False)

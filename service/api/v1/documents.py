@@ -16,12 +16,12 @@ from model.text.constraints.glossary import Glossary
 from service.access.access import DOCUMENTED
 from service.api.detecting import document_source
 from service.api.languages import AUTO, NO_ALIASES, choose_route
-from service.api.receiving import TRANSLATED_FILE, Receiving, kind_and_name
+from service.api.receiving import NOT_READ, PART_OF_FILE, TRANSLATED_FILE, Receiving, kind_and_name
 from service.api.v1.control import glossary_of_json
 from service.documents.jobs import DocumentJob, JobOptions, JobState, Owner
 from service.errors import invalid
 from service.front import Front
-from service.http.replies import JsonReply, error_responses, path_parameter
+from service.http.replies import JsonReply, error_response, error_responses, path_parameter
 
 
 class DocumentReply(BaseModel):
@@ -49,7 +49,10 @@ STATUS_RESPONSES: dict[int | str, dict[str, Any]] = {
 }
 RESULT_RESPONSES: dict[int | str, dict[str, Any]] = {
     200: TRANSLATED_FILE,
-    **error_responses(400, 401, 403, 404, 409, 416, 429),
+    206: PART_OF_FILE,
+    **error_responses(400, 401, 403, 404, 416, 429),
+    409: error_response("It is not translated yet, or could not be."),
+    503: NOT_READ,
 }
 REMOVED_RESPONSES: dict[int | str, dict[str, Any]] = {
     204: {"description": "It is forgotten; what was being done to it has stopped."},
@@ -127,6 +130,7 @@ def build_documents(receiving: Receiving) -> APIRouter:
     @router.get(
         "/v1/documents/{document_id}/result",
         summary="The translated document",
+        response_class=Response,
         responses=RESULT_RESPONSES,
         openapi_extra=_NAMED,
         dependencies=[DOCUMENTED],

@@ -43,6 +43,8 @@ def test_what_can_be_sent_as_it_is_can_be_tried(reply: httpx.Response) -> None:
     assert {
         ("POST", "/v1/translate"),
         ("POST", "/translate"),
+        ("POST", "/v2/translate"),
+        ("POST", "/v2/glossaries"),
         ("POST", "/detect"),
         ("GET", "/languages"),
     } <= set(tried)
