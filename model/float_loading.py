@@ -11,6 +11,7 @@ from typing import Literal
 import torch
 
 from model.arithmetic import ComputeReason
+from model.checkpoint.manifest import Manifest
 from model.checkpoint.weights import Checkpoint, load_checkpoint
 from model.config import ModelConfig
 from model.decode.backends.floats import slow_reason
@@ -22,6 +23,7 @@ _LOGGER = logging.getLogger("dragoman")
 
 def load_floats(
     directory: Path,
+    manifest: Manifest,
     *,
     device: Device,
     compute_type: Literal["float32", "bfloat16"],
@@ -31,13 +33,22 @@ def load_floats(
 ) -> Runnable:
     """A checkpoint as a float network; see `model.loading.load_for_decoding`.
 
+    Args:
+        directory: The checkpoint.
+        manifest: Its description; the files are compared with their checksums already.
+        device: As of `load_for_decoding`, and so are the others.
+        compute_type: Likewise.
+        compute_reason: Likewise.
+        compute_problem: Likewise.
+        num_threads: Likewise.
+
     Raises:
         CheckpointError: A file is missing, damaged or inconsistent.
     """
     if num_threads is not None:
         torch.set_num_threads(num_threads)
-    checkpoint = load_checkpoint(directory, device=device)
-    manifest, network = checkpoint.manifest, checkpoint.transformer
+    checkpoint = load_checkpoint(directory, device=device, manifest=manifest)
+    network = checkpoint.transformer
     warn_if_slow(manifest.network, manifest.name)
     if compute_type == "bfloat16":
         network = network.to(torch.bfloat16)

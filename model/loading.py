@@ -140,6 +140,7 @@ def _load(
         with reporting_shortage(directory, least):
             return load_floats(
                 directory,
+                manifest,
                 device=device,
                 compute_type="float32" if is_cpu or compute_type == "float32" else "bfloat16",
                 compute_reason=reason,

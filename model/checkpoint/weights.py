@@ -195,7 +195,11 @@ def save_checkpoint(
 
 
 def load_checkpoint(
-    directory: Path, *, device: str | torch.device = "cpu", dtype: torch.dtype = torch.float32
+    directory: Path,
+    *,
+    device: str | torch.device = "cpu",
+    dtype: torch.dtype = torch.float32,
+    manifest: Manifest | None = None,
 ) -> Checkpoint:
     """Read, check and widen a checkpoint.
 
@@ -203,13 +207,15 @@ def load_checkpoint(
         directory: What `save_checkpoint` wrote.
         device: Where the network goes.
         dtype: Float type of the network in memory, whatever the file has.
+        manifest: Its description, where the caller has it from `read_manifest`: then the files are
+            not compared with their checksums once more.
 
     Raises:
         CheckpointError: A file is missing, damaged, of another version or shape, or has a
             weight that is not finite; the error names the file and lists what is wrong.
     """
     with unreplaced(directory):
-        manifest = read_manifest(directory)
+        manifest = read_manifest(directory) if manifest is None else manifest
         tokenizer = load_tokenizer(directory, manifest)
         check_tensors(directory, manifest)
         with torch.device("meta"):

@@ -11,7 +11,7 @@ from itertools import product
 from types import MappingProxyType
 
 from model.errors import InputError
-from model.text.languages.tags import lenient_tag, lookup_tags
+from model.text.languages.tags import ARGOS_CODES, lenient_tag, lookup_tags
 from service.errors import RequestError, invalid, scalar, unknown_model, unsupported_language
 from service.models.routes.pivot import find_route, reachable, sources
 from service.models.routes.routing import Directions, Route, RoutingTable
@@ -20,9 +20,7 @@ AUTO = "auto"
 MAX_LISTED = 250
 """Languages or models that a refusal lists; of more, the first."""
 
-LIBRETRANSLATE_ALIASES: Mapping[str, str] = MappingProxyType(
-    {"zh": "zh-Hans", "zt": "zh-Hant", "pb": "pt-BR"}
-)
+LIBRETRANSLATE_ALIASES = ARGOS_CODES
 NO_ALIASES: Mapping[str, str] = MappingProxyType({})
 
 _NAMES: Mapping[str, str] = MappingProxyType(

@@ -1,9 +1,11 @@
 """Which arithmetic a checkpoint is loaded for, and what is refused."""
 
+import hashlib
 import shutil
 import subprocess
 import sys
 from dataclasses import replace
+from io import BufferedReader
 from pathlib import Path
 
 import pytest
@@ -105,6 +107,23 @@ def test_a_file_without_a_checksum_is_refused_in_every_arithmetic(
     listing.write_text("".join(line for line in lines if weights not in line), encoding="utf-8")
     with pytest.raises(CheckpointError, match="has no line in the checksums"):
         load_for_decoding(copy, compute_type=compute_type)
+
+
+@pytest.mark.parametrize("compute_type", ["auto", "float32"])
+def test_every_file_is_compared_with_its_checksum_once(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch, compute_type: ComputeType
+) -> None:
+    compared: list[str] = []
+    digest = hashlib.file_digest
+
+    def noting(file: BufferedReader, kind: str) -> object:
+        compared.append(Path(file.name).name)
+        return digest(file, kind)
+
+    monkeypatch.setattr(hashlib, "file_digest", noting)
+    load_for_decoding(checkpoint, compute_type=compute_type)
+    others = {path.name for path in checkpoint.iterdir()} - {CHECKSUMS_FILE}
+    assert sorted(compared) == sorted(others)
 
 
 def test_bfloat16_is_for_gpus(checkpoint: Path) -> None:

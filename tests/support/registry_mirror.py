@@ -329,4 +329,5 @@ def quick_documents(cache: Cache, waits: Waits, *, max_tries: int = 5) -> Docume
         transport=Transport(timeout_seconds=5.0),
         cache=cache,
         retries=quick_retries(waits, max_tries=max_tries),
+        clock=waits.clock,
     )

@@ -6,7 +6,7 @@ Owns the moves on the disk. Does not own what is in a directory. Imports no torc
 import shutil
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from model.checkpoint.manifest import CONFIG_FILE
@@ -18,8 +18,8 @@ from model.system.paths import exists, flush, is_file
 def replaced_directory(directory: Path) -> Iterator[Path]:
     """A directory to fill, which becomes `directory` when the block ends without an error."""
     directory = directory.absolute()
-    is_checkpoint = is_file(directory / CONFIG_FILE, CheckpointError) and not directory.is_symlink()
-    if exists(directory, CheckpointError) and not is_checkpoint:
+    is_checkpoint = is_file(directory / CONFIG_FILE, CheckpointError)
+    if directory.is_symlink() or (exists(directory, CheckpointError) and not is_checkpoint):
         raise CheckpointError(directory, "exists and is not a checkpoint; it is not replaced")
     partial = directory.with_name(f".{directory.name}.{uuid.uuid4().hex}.partial")
     try:
@@ -57,8 +57,8 @@ def publish(partial: Path, directory: Path, *, retired: Path | None = None) -> N
             raise
         flush(directory.parent)
     finally:
-        if directory.exists():
-            shutil.rmtree(retired, ignore_errors=True)
+        if directory.exists() and retired.exists():
+            _remove(retired, by_way_of=partial)
 
 
 def publish_new(partial: Path, directory: Path) -> None:
@@ -70,6 +70,13 @@ def publish_new(partial: Path, directory: Path) -> None:
     _flush_all(partial)
     partial.rename(directory)
     flush(directory.parent)
+
+
+def _remove(folder: Path, *, by_way_of: Path) -> None:
+    """Remove a folder; half removed, it never stands where it would be put back from."""
+    with suppress(OSError):
+        folder = folder.rename(by_way_of)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _flush_all(folder: Path) -> None:

@@ -63,7 +63,7 @@ def max_shortlist_bytes(manifest: Manifest, entry: ShortlistEntry) -> int:
 
 
 def num_weight_bytes(manifest: Manifest) -> int:
-    """Bytes of all tensors in the weight file, without its header."""
+    """Bytes of all tensors as they are stored, with the scales of those that are quantised."""
     return sum(
         math.prod(entry.shape) * _ELEMENT_BYTES[entry.dtype]
         + (0 if entry.quantisation is None else 4 * entry.shape[0])

@@ -30,6 +30,8 @@ MAX_RATIO = 100
 _RATIO_FROM_BYTES = 64 * 2**20
 _CHUNK_BYTES = 2**20
 _ZIP_BEGINS = b"PK\x03\x04"
+_MAX_PADDING_BYTES = 16 * 2**20
+"""Behind the last file of a tar; records of the largest usual blocking factor have 1 MiB."""
 _REGULAR_FILE = 0o100000
 _KIND = 0o170000
 UNREADABLE_ARCHIVE = (
@@ -66,7 +68,10 @@ def unpacked(source: Path) -> Iterator[Path]:
         ForeignModelError: The archive is damaged, or has something that no model has; everything
             that is wrong with its listing is told.
     """
-    if not is_file(source, _refused) or not (is_zip(source) or is_tar(source)):
+    if not is_file(source, _refused):
+        yield source
+        return
+    if not (is_zip(source) or is_tar(source)):
         if _is_cut_short(source):
             raise ForeignModelError(source, ["is a zip archive without its end: it is truncated"])
         yield source
@@ -169,9 +174,21 @@ def _unpack(source: Path, folder: Path) -> None:
                 content = tar.extractfile(member.entry)
                 assert content is not None
                 _copy(source, content, folder / member.name, member.num_bytes)
-        assert tar.fileobj is not None
-        while tar.fileobj.read(_CHUNK_BYTES):  # the checksum of gzip is at its end
-            pass
+        _read_to_the_end(source, tar)
+
+
+def _read_to_the_end(source: Path, tar: tarfile.TarFile) -> None:
+    """Read what is behind the last file: the checksum of gzip is at its end.
+
+    Raises:
+        ForeignModelError: That is more than the zeros that fill a tar's last record.
+    """
+    assert tar.fileobj is not None
+    num_left = 0
+    while data := tar.fileobj.read(_CHUNK_BYTES):
+        num_left += len(data)
+        if num_left > _MAX_PADDING_BYTES:
+            raise ForeignModelError(source, ["goes on after its last file"])
 
 
 def _of_zip(entry: zipfile.ZipInfo) -> _Member:

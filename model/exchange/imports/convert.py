@@ -22,7 +22,7 @@ from model.checkpoint.manifest import CONFIG_FILE, Manifest, TensorEntry
 from model.checkpoint.shortlist import format_shortlist, shortlist_entry
 from model.checkpoint.tensors.safetensors_file import file_layout, opened_weight_file
 from model.checkpoint.weights import tokenizer_files
-from model.errors import CheckpointError, ConfigError, ForeignModelError
+from model.errors import CheckpointError, ConfigError, ForeignModelError, one_line
 from model.exchange.imports.archives import unpacked
 from model.exchange.imports.card import UNKNOWN_LICENCE, format_card
 from model.exchange.imports.completeness import misshapen, network_shapes, unread
@@ -42,7 +42,7 @@ from model.exchange.imports.unfinished import (
 )
 from model.system.host_memory import free_memory, readable_bytes
 from model.system.out_of_memory import is_out_of_memory
-from model.system.paths import exists
+from model.system.paths import as_text, exists
 
 StoredType = Literal["int8", "float16", "bfloat16", "float32"]
 """How matrices are stored; vectors, and tables of positions, which are small, are float32."""
@@ -201,7 +201,7 @@ def _planned(
     files, contents = tokenizer_files(imported.tokenizer)
     manifest = Manifest(
         name=name or imported.name,
-        description=imported.description,
+        description=one_line(as_text(imported.description)),
         licence=licence or imported.licence or UNKNOWN_LICENCE,
         network=imported.network,
         tokens=imported.tokens,

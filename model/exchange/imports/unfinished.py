@@ -28,7 +28,8 @@ def fingerprint(source: Path, settings: bytes) -> str:
     for path in paths:
         if path.is_file():
             status, name = path.stat(), path.relative_to(source.parent)
-            digest.update(f"{name!s}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
+            digest.update(os.fsencode(name))  # names need not be UTF-8
+            digest.update(f"\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
     digest.update(settings)
     return digest.hexdigest()[:32]
 

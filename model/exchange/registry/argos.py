@@ -8,7 +8,6 @@ asked for its size, and what it says of itself is read when it is converted.
 import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
-from types import MappingProxyType
 from urllib.parse import urlsplit
 
 from model.errors import InputError, RegistryError
@@ -26,7 +25,7 @@ from model.exchange.registry.listing import (
 )
 from model.exchange.registry.names import ArgosName
 from model.exchange.registry.urls import probed
-from model.text.languages.tags import canonical_tag
+from model.text.languages.tags import ARGOS_CODES, canonical_tag
 
 ARGOS_VARIABLE = "DRAGOMAN_ARGOS_URL"
 ARGOS_URL = "https://raw.githubusercontent.com/argosopentech/argospm-index/main"
@@ -34,8 +33,6 @@ ARGOS_URL = "https://raw.githubusercontent.com/argosopentech/argospm-index/main"
 _NUMBER = re.compile(r"[0-9]{1,18}")
 _INDEX = "index.json"
 _MAX_PACKAGE_BYTES = 2**33
-_TAGS = MappingProxyType({"zh": "zh-Hans", "zt": "zh-Hant", "pb": "pt-BR"})
-"""Codes of the index that are no BCP-47 tags, or say less than they mean."""
 
 
 class Argos:
@@ -125,7 +122,7 @@ class Argos:
 def _pair(item: Fields) -> tuple[str, str] | None:
     try:
         source, target = (
-            canonical_tag(_TAGS.get(code.lower(), code).replace("_", "-"))
+            canonical_tag(ARGOS_CODES.get(code.lower(), code).replace("_", "-"))
             for code in (item.text("from_code"), item.text("to_code"))
         )
     except InputError:

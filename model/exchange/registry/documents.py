@@ -4,12 +4,15 @@ Owns what is done when a registry does not answer: the document that was kept st
 caller is told. Does not own what a document says.
 """
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from model.checkpoint.description.strict_json import parse_json
 from model.errors import ConfigError, RegistryError, UnreachableError
 from model.exchange.registry.cache import Cache, write_whole
+from model.exchange.registry.pace import PaceWatch
 from model.exchange.registry.retries import PassingError, Retries, check_status
 from model.exchange.registry.transport import Reply, Transport, content_length
 from model.system.paths import is_file
@@ -27,6 +30,7 @@ class Documents:
         transport: Asks.
         cache: Keeps.
         retries: When again.
+        clock: Seconds, monotonic; a registry that sends almost nothing is told by it.
         stale: Problems with registries whose kept documents stood in, in order.
         parsed: Documents that were asked for before: each is asked for once.
     """
@@ -34,6 +38,7 @@ class Documents:
     transport: Transport
     cache: Cache
     retries: Retries = field(default_factory=Retries)
+    clock: Callable[[], float] = time.monotonic
     stale: list[str] = field(default_factory=list)
     parsed: dict[str, object] = field(default_factory=dict)
 
@@ -74,7 +79,7 @@ class Documents:
             if reply.status == 304 and "If-None-Match" in headers:
                 return kept.read_bytes()
             check_status(reply, url)
-            data = _body(reply, url)
+            data = _body(reply, url, PaceWatch(url, self.clock))
             tag = reply.headers.get("ETag", "")
         finally:
             reply.close()
@@ -90,7 +95,7 @@ def _is_tag(text: str) -> bool:
     return text.isascii() and text.isprintable() and 0 < len(text) <= _MAX_TAG
 
 
-def _body(reply: Reply, url: str) -> bytes:
+def _body(reply: Reply, url: str, watch: PaceWatch) -> bytes:
     parts: list[bytes] = []
     size, length = 0, content_length(reply.headers)
     while block := reply.read(_BLOCK):
@@ -98,6 +103,7 @@ def _body(reply: Reply, url: str) -> bytes:
         size += len(block)
         if size > MAX_DOCUMENT_BYTES:
             raise RegistryError(url, f"has more than {MAX_DOCUMENT_BYTES} bytes")
+        watch.received(len(block))
     if length is not None and size < length:
         raise PassingError(url, f"broke off after {size} of {length} bytes")
     return b"".join(parts)

@@ -14,6 +14,7 @@ from model.errors import RegistryError, UnreachableError
 from model.exchange.registry.checksum import Verifier, blocks, is_packed, problem_of, unpack
 from model.exchange.registry.kept import drop_checksum, keep_checksum, known_content
 from model.exchange.registry.listing import Content, RemoteFile
+from model.exchange.registry.pace import PaceWatch
 from model.exchange.registry.retries import Retries, check_status
 from model.exchange.registry.transport import Reply, Transport, content_length
 from model.system.paths import exists, flush, is_file
@@ -24,8 +25,6 @@ _UNPACKED_SUFFIX = ".unpacked"
 _BLOCK = 2**18
 _CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,19})-([0-9]{1,19})/([0-9]{1,19}|\*)")
 _STRONG_TAG = re.compile(r'"[\x21\x23-\x7e]{1,500}"')
-_WINDOW_SECONDS = 60.0
-_LEAST_WINDOW_BYTES = 60 * 1024
 
 Advance = Callable[[int], None]
 """Told of bytes that came; of a negative number when they are dropped."""
@@ -248,7 +247,7 @@ class _Growing:
 
     def _append(self, reply: Reply, verifier: Verifier) -> None:
         """Write what comes, to its end or to the bound."""
-        watch = _Watch(self._file.url, self._shared.clock)
+        watch = PaceWatch(self._file.url, self._shared.clock)
         largest = self._largest()
         with self._path.open("ab") as stream:
             while block := reply.read(_BLOCK):
@@ -270,26 +269,3 @@ class _Growing:
     def _drop(self) -> None:
         self._path.unlink(missing_ok=True)
         self._tag_path.unlink(missing_ok=True)
-
-
-class _Watch:
-    """Watch over a server that sends so little that nobody would wait for the end."""
-
-    def __init__(self, url: str, clock: Callable[[], float]) -> None:
-        self._url, self._clock = url, clock
-        self._began, self._num_bytes = clock(), 0
-
-    def received(self, num_bytes: int) -> None:
-        """Take note of bytes.
-
-        Raises:
-            UnreachableError: Too few came within the last window.
-        """
-        self._num_bytes += num_bytes
-        elapsed = self._clock() - self._began
-        if elapsed < _WINDOW_SECONDS:
-            return
-        if self._num_bytes < _LEAST_WINDOW_BYTES:
-            problem = f"sent {self._num_bytes} bytes in {elapsed:.0f} seconds"
-            raise UnreachableError(self._url, problem)
-        self._began, self._num_bytes = self._clock(), 0

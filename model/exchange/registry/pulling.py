@@ -11,7 +11,7 @@ from pathlib import Path
 from model.errors import ConfigError, RegistryError
 from model.exchange.registry.cache import Cache, locked
 from model.exchange.registry.download import PARTIAL_SUFFIX, Downloader
-from model.exchange.registry.kept import known_content
+from model.exchange.registry.kept import drop_checksum, known_content
 from model.exchange.registry.listing import Listing, RemoteFile
 from model.system.paths import is_file
 
@@ -54,6 +54,21 @@ def pull(
     except OSError as error:
         raise ConfigError(f"{error.filename or folder}: {error.strerror or error}") from error
     return folder if listing.archive is None else folder / listing.archive
+
+
+def distrust(listing: Listing, cache: Cache) -> None:
+    """Have the next pull download again what nothing but its arrival says to be whole.
+
+    A server that names neither size nor checksum can break off unnoticed; that a model of such
+    files cannot be read may be why.
+
+    Raises:
+        OSError: The cache cannot be written.
+    """
+    folder = cache.model_folder(listing.name, listing.version, listing.folder)
+    for file in listing.files:
+        if file.final.checksum is None and file.final.size is None:
+            drop_checksum(folder / file.path)
 
 
 def missing_bytes(listing: Listing, cache: Cache) -> int:

@@ -1,7 +1,8 @@
 """Language tags: BCP-47 (RFC 5646) well-formedness and canonical case.
 
-Owns the spelling of a tag, and which others may stand for it: aliases (`zh`, `zt`, `pb`) and names
-live in the API adapters, and which languages are translated is a checkpoint's own list.
+Owns the spelling of a tag, which others may stand for it, and the codes of Argos and LibreTranslate
+that are none. Names of languages live in the API adapters, and which languages are translated is a
+checkpoint's own list.
 """
 
 import re
@@ -39,6 +40,9 @@ _SCRIPTS: Mapping[str, str] = MappingProxyType(
     }
 )
 """Tags that say which of two scripts is written there (CLDR, likely subtags)."""
+
+ARGOS_CODES: Mapping[str, str] = MappingProxyType({"zh": "zh-Hans", "zt": "zh-Hant", "pb": "pt-BR"})
+"""Codes of Argos, and so of LibreTranslate, that are no tags, or leave open what is meant."""
 
 _SYNONYMS: Mapping[str, str] = MappingProxyType(
     {"fil": "tl", "in": "id", "iw": "he", "nb": "no", "no": "nb", "tl": "fil"}

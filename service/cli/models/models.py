@@ -95,9 +95,9 @@ def _local_row(
     """What is said of a checkpoint; None of one that has not the direction."""
     from model.loading import automatic_compute_type
 
-    if not exists(directory / CONFIG_FILE, CheckpointError):
-        return None
     try:
+        if not exists(directory / CONFIG_FILE, CheckpointError):
+            return None
         manifest = read_manifest(directory, verify=False)
     except DragomanError as error:
         print(f"dragoman: {error}", file=sys.stderr)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from model.errors import ConfigError, InputError, one_line
+from model.errors import ConfigError, ForeignModelError, InputError, one_line
 from model.system.paths import is_file
 from model.text.languages.tags import lenient_tag
 from service.cli.models import convert as conversion
@@ -135,7 +135,7 @@ def _print_wait() -> None:
 
 def _pull(arguments: argparse.Namespace, wanted: _Wanted) -> None:
     from model.exchange.registry.licences import check_accepted
-    from model.exchange.registry.pulling import missing_bytes
+    from model.exchange.registry.pulling import distrust, missing_bytes
 
     listing, cache = wanted.listing, wanted.cache
     print(described(listing), file=sys.stderr)
@@ -144,7 +144,11 @@ def _pull(arguments: argparse.Namespace, wanted: _Wanted) -> None:
     if missing := missing_bytes(listing, cache):
         _ask(arguments, f"Download {human_bytes(missing)} and convert it?")
     source = _downloaded(wanted)
-    _convert(arguments, source, wanted.place, cache, listing=listing)
+    try:
+        _convert(arguments, source, wanted.place, cache, listing=listing)
+    except ForeignModelError:
+        distrust(listing, cache)
+        raise
     wanted.place.remember(listing, arguments.compute)
 
 

@@ -63,6 +63,7 @@ class Place:
             ConfigError: Something else is there, and is not to be replaced.
         """
         if not exists(self.path, _unusable):
+            self._check_no_link()
             return True
         found, wanted = self._read(), _origin_of(listing, compute)
         if found == wanted:
@@ -75,6 +76,7 @@ class Place:
                 f"{self.path} is {found.name}, version {found.version}, {found.compute};"
                 f" --replace puts version {wanted.version}, {wanted.compute}, in its place"
             )
+        self._check_no_link()
         return True
 
     def check_free(self) -> None:
@@ -85,6 +87,7 @@ class Place:
         """
         if exists(self.path, _unusable):
             raise ConfigError(f"{self.path} is there; --as gives another name")
+        self._check_no_link()
 
     @contextmanager
     def locked(self, on_wait: Callable[[], None]) -> Iterator[None]:
@@ -131,13 +134,20 @@ class Place:
         """Write down what the checkpoint was made of."""
         write_whole(self.origin_file, format_json(asdict(_origin_of(listing, compute))))
 
+    def _check_no_link(self) -> None:
+        """Refuse a link: what it leads to is somebody else's, and may be nothing."""
+        if self.path.is_symlink():
+            raise ConfigError(f"{self.path} is a link; --as gives another name")
+
     @property
     def _old(self) -> Path:
         """Where the checkpoint stands while another one takes its place."""
         return self.path.with_name(f".{self.path.name}{_OLD_SUFFIX}")
 
     def _restore(self) -> None:
-        """Move back what a pull had moved aside when it was killed."""
+        """Move back what a pull had moved aside when it was killed; a link never was."""
+        if self._old.is_symlink():
+            self._old.unlink()
         if exists(self._old, _unusable) and not exists(self.path, _unusable):
             self._old.rename(self.path)
 

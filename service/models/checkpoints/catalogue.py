@@ -5,16 +5,14 @@ Which are loaded is `service.models.deployments.registry`; how an entry is answe
 `service.api.operations`.
 """
 
-import math
 from dataclasses import dataclass
 
-from model.checkpoint.manifest import SCALE_SUFFIX, Manifest
+from model.checkpoint.files.verification import num_weight_bytes
+from model.checkpoint.manifest import Manifest
 from model.text.languages.tags import LanguagePair
 
 MAX_LISTED_PAIRS = 200
 """Pairs that an entry lists; of a checkpoint with more, its languages alone."""
-
-_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "int8": 1}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,13 +53,3 @@ def entry_of(manifest: Manifest) -> ModelEntry:
         num_pairs=len(pairs),
         pairs=pairs if len(pairs) <= MAX_LISTED_PAIRS else None,
     )
-
-
-def num_weight_bytes(manifest: Manifest) -> int:
-    """Bytes of all tensors, with the scales of those that are quantised."""
-    total = 0
-    for name, tensor in manifest.tensors.items():
-        total += math.prod(tensor.shape) * _BYTES[tensor.dtype]
-        if tensor.quantisation is not None and f"{name}{SCALE_SUFFIX}" not in manifest.tensors:
-            total += tensor.shape[0] * _BYTES["float32"]
-    return total

@@ -8,7 +8,6 @@ read by `model.exchange.imports.ctranslate2.importer`; what a package brings for
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 
 from model.checkpoint.description.strict_json import parse_json
 from model.checkpoint.files.checksums import read_limited
@@ -24,7 +23,7 @@ from model.exchange.imports.imported import ImportedModel, ImportOptions
 from model.exchange.imports.piece_files import PieceFiles, find_piece_files, read_merges
 from model.exchange.imports.problems import attempted
 from model.system.paths import is_file
-from model.text.languages.tags import LanguagePair, canonical_tag, primary_language
+from model.text.languages.tags import ARGOS_CODES, LanguagePair, canonical_tag, primary_language
 from model.text.subwords.moses import MosesBpe
 
 _METADATA_FILE = "metadata.json"
@@ -36,8 +35,6 @@ _MAX_BYTES = 2**20
 _MAX_LICENCE = 100
 _LICENCE = re.compile(r"\W*licen[sc]e\b[\s:]*(.*)", re.IGNORECASE)
 _LINES_BELOW_HEADING = 3
-_TAGS: Mapping[str, str] = MappingProxyType({"zh": "zh-Hans", "zt": "zh-Hant", "pb": "pt-BR"})
-"""Codes of Argos that are no language tags, or leave open what is meant."""
 
 
 class ArgosImporter:
@@ -156,7 +153,7 @@ def _tag(metadata: Mapping[str, object], name: str) -> str:
     if not isinstance(code, str):
         raise ConfigError(f"{_METADATA_FILE}: {name} is {shown(code)}; it must be a language code")
     try:
-        return _TAGS.get(code) or canonical_tag(code.replace("_", "-"))
+        return ARGOS_CODES.get(code) or canonical_tag(code.replace("_", "-"))
     except InputError as error:
         raise ConfigError(f"{_METADATA_FILE}: {name} is {shown(code)}: {error}") from error
 

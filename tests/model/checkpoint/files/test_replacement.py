@@ -1,6 +1,7 @@
 """A checkpoint is replaced as a whole: a fault at every call that touches the disk."""
 
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -141,3 +142,28 @@ def test_what_is_not_a_checkpoint_is_not_replaced(tmp_path: Path) -> None:
 def test_a_parent_that_is_not_there_is_an_error_of_the_checkpoint(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="cannot be written"):
         save(tmp_path / "none" / "saved", tiny_transformer())
+
+
+def test_a_link_that_leads_nowhere_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "gone")
+    with pytest.raises(CheckpointError, match="exists and is not a checkpoint"):
+        save(tmp_path / "link", tiny_transformer())
+    assert {path.name for path in tmp_path.iterdir()} == {"link"}
+
+
+def test_what_was_replaced_is_removed_from_a_place_that_nothing_comes_back_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("new", "saved"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text(name, encoding="utf-8")
+    removed: list[str] = []
+
+    def note(path: Path, **_: object) -> None:
+        removed.append(path.name)
+        assert (tmp_path / "saved" / "file").read_text(encoding="utf-8") == "new"
+        assert not (tmp_path / "aside").exists()
+
+    monkeypatch.setattr(shutil, "rmtree", note)
+    publish(tmp_path / "new", tmp_path / "saved", retired=tmp_path / "aside")
+    assert removed == ["new"]

@@ -1,5 +1,6 @@
 import gzip
 import io
+import os
 import stat
 import tarfile
 import zipfile
@@ -85,6 +86,12 @@ def test_what_is_no_archive_is_itself(tmp_path: Path) -> None:
     for path in [tmp_path, *tmp_path.iterdir(), tmp_path / "missing"]:
         with unpacked(path) as found:
             assert found == path
+
+
+def test_a_pipe_is_not_opened(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with unpacked(tmp_path / "pipe") as found:
+        assert found == tmp_path / "pipe"
 
 
 @pytest.mark.parametrize("name", ["../outside", "/outside", "a/../../outside", "a\\b", "c:d"])
@@ -178,3 +185,14 @@ def test_a_file_that_is_there_twice_is_refused(tmp_path: Path) -> None:
         with pytest.warns(UserWarning, match="Duplicate name"):
             archive.writestr("one", "2")
     assert problems_of(tmp_path / "zip") == "'one' is there twice"
+
+
+def test_what_goes_on_behind_the_last_file_is_not_read_to_its_end(tmp_path: Path) -> None:
+    path = tar_of(tmp_path / "a.tar.gz", FILES)
+    with gzip.open(path, "rb") as packed:
+        content = packed.read()
+    with gzip.open(path, "wb", compresslevel=1) as packed:
+        packed.write(content)
+        for _ in range(64):
+            packed.write(bytes(2**20))
+    assert problems_of(path) == "goes on after its last file"

@@ -217,6 +217,16 @@ def test_what_appears_during_a_conversion_stays(
     assert bool(importer.num_reads) is is_late
 
 
+def test_names_need_not_be_utf8_nor_one_line(tmp_path: Path) -> None:
+    source = write_made_model(tmp_path / "foreign")
+    (source / os.fsdecode(b"f\xe9le")).write_bytes(b"")
+    told = os.fsdecode(b"mod\xe9le\nof mine")
+    importer = MadeImporter(change=lambda imported: replace(imported, description=told))
+    manifest = convert(source, tmp_path / "out", importers=[importer])
+    assert manifest.description.isprintable()
+    assert read_manifest(tmp_path / "out").description == manifest.description
+
+
 def test_an_archive_is_converted_and_named_in_errors(source: Path, tmp_path: Path) -> None:
     archive = Path(shutil.make_archive(str(tmp_path / "packed"), "zip", tmp_path, "foreign"))
     convert(archive, tmp_path / "out", importers=[MadeImporter()])

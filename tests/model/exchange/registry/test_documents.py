@@ -89,3 +89,12 @@ def test_what_is_no_json_is_not_kept(mirror: Mirror, cache: Cache, waits: Waits,
         with pytest.raises(RegistryError, match="not readable JSON"):
             quick_documents(cache, waits).get(url)
     assert mirror.bodies_of(PATH) == [6, 6]
+
+
+def test_a_registry_that_sends_next_to_nothing_does_not_answer(
+    mirror: Mirror, cache: Cache, waits: Waits
+) -> None:
+    mirror.put_json(PATH, ["a" * 9] * 1000)
+    waits.seconds_a_look = 61.0
+    with pytest.raises(UnreachableError, match=r"sent [0-9]+ bytes in 61 seconds"):
+        quick_documents(cache, waits).get(mirror.url + PATH)

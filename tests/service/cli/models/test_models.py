@@ -112,6 +112,16 @@ def test_a_faulty_checkpoint_hides_no_other(tmp_path: Path, capsys: Output) -> N
     assert str(faulty) in shown.err
 
 
+def test_an_entry_that_cannot_be_looked_into_hides_no_other(tmp_path: Path, capsys: Output) -> None:
+    assert main(["pull", "argos:en-zh"]) == 0
+    (tmp_path / "served" / "loop").symlink_to("loop")
+    capsys.readouterr()
+    assert main(["models"]) == 0
+    shown = capsys.readouterr()
+    assert [row.split()[0] for row in shown.out.splitlines()] == ["NAME", "argos-en-zh", "loop"]
+    assert "Too many levels of symbolic links" in shown.err
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [

@@ -366,3 +366,16 @@ def test_the_progress_goes_nowhere_but_to_a_terminal(
     mirror.put_argos_package("en", "zh", package, version="1.9")
     assert main(["pull", "argos:en-zh"]) == 0
     assert "\r" not in capsys.readouterr().err
+
+
+def test_what_came_without_length_and_cannot_be_read_is_downloaded_again(
+    mirror: Mirror, package: bytes, tmp_path: Path, capsys: Output
+) -> None:
+    mirror.files["/made-en-zh.zip"] = package
+    mirror.always["/made-en-zh.zip"] = Fault(cut_after=len(package) // 2, has_no_length=True)
+    words = ["pull", f"{mirror.url}/made-en-zh.zip", "--pair", "en:zh"]
+    assert main(words) == 1
+    assert "it is truncated" in capsys.readouterr().err
+    mirror.always["/made-en-zh.zip"] = Fault(has_no_length=True)
+    assert main(words) == 0
+    assert read_manifest(tmp_path / "served" / "made-en-zh").name == "made-en-zh"

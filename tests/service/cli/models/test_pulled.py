@@ -81,3 +81,36 @@ def test_what_a_killed_swap_had_moved_aside_comes_back(
     assert main(["pull", "argos:en-zh", "--replace"]) == 1
     assert [path.name for path in place.parent.iterdir()] == ["argos-en-zh"]
     assert read_manifest(place).name == "argos-en-zh"
+
+
+def test_a_link_is_not_replaced_and_that_is_said_before_the_download(
+    mirror: Mirror, package: bytes, tmp_path: Path, capsys: Output
+) -> None:
+    path = mirror.put_argos_package("en", "zh", package, version="1.9")
+    place = tmp_path / "served" / "argos-en-zh"
+    assert main(["pull", "argos:en-zh"]) == 0
+    place.rename(tmp_path / "elsewhere")
+    place.symlink_to(tmp_path / "elsewhere")
+    assert main(["pull", "argos:en-zh"]) == 0  # it is that already
+    mirror.put_argos_package("en", "zh", package, version="1.10")
+    mirror.asked.clear()
+    assert main(["pull", "argos:en-zh", "--replace"]) == 1
+    assert "is a link; --as gives another name" in capsys.readouterr().err
+    (tmp_path / "elsewhere").rename(tmp_path / "gone")
+    assert main(["pull", "argos:en-zh"]) == 1
+    assert "is a link; --as gives another name" in capsys.readouterr().err
+    assert mirror.bodies_of(path) == []
+    assert place.is_symlink()
+
+
+def test_a_link_that_was_left_aside_never_comes_back(
+    mirror: Mirror, package: bytes, tmp_path: Path
+) -> None:
+    mirror.put_argos_package("en", "zh", package, version="1.9")
+    place = tmp_path / "served" / "argos-en-zh"
+    (tmp_path / "elsewhere").mkdir()
+    place.parent.mkdir(exist_ok=True)
+    place.with_name(".argos-en-zh.old").symlink_to(tmp_path / "elsewhere")
+    assert main(["pull", "argos:en-zh"]) == 0
+    assert not place.is_symlink()
+    assert [path.name for path in place.parent.iterdir()] == ["argos-en-zh"]

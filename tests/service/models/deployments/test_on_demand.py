@@ -7,8 +7,8 @@ import httpx
 import pytest
 
 from model.checkpoint.description.config_file import read_manifest
+from model.checkpoint.files.verification import num_weight_bytes
 from service.models.checkpoints import residency
-from service.models.checkpoints.catalogue import num_weight_bytes
 from support.served_front import Served
 from support.several_models import write_several
 

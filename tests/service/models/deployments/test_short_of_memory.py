@@ -11,10 +11,10 @@ import httpx
 import pytest
 
 from model.checkpoint.description.config_file import read_manifest
+from model.checkpoint.files.verification import num_weight_bytes
 from model.native import kernels
 from service.engine.client import process
 from service.models.checkpoints import residency
-from service.models.checkpoints.catalogue import num_weight_bytes
 from support.served_front import Served
 from support.several_models import DE_EN
 from support.short_of_memory import LARGE_BYTES, write_large_checkpoint
