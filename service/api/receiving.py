@@ -35,6 +35,7 @@ from service.errors import (
 from service.front import Front
 from service.http.body import body_type, check_encoding
 from service.http.files import FileReply
+from service.http.forms import decode_single
 from service.http.replies import error_response
 from service.http.uploads import (
     FORM_TYPE,
@@ -119,17 +120,19 @@ class Receiving:
         self.front.check_ready()
         check_encoding(request)
         check_announced(request, max_bytes=self.queue.limits.max_bytes)
+        query = decode_single(request.scope["query_string"], "the query string")
         try:
             async with self.front.arrivals.within(_UPLOAD_SECONDS):
                 pieces = body_pieces(request)
                 head = b""
                 if caller is None:
-                    head, key = await self._head_in_time(request, pieces, contract.key_name or "")
+                    name = contract.key_name or ""
+                    head, key = await self._head_in_time(request, pieces, name, query.get(name))
                     caller = await self.access.admit_with(request, key)
                 owner = owner_of(caller)
                 with self.queue.room(owner) as upload:
                     body = await self._written(request, contract, upload, head, pieces)
-                    values = dict(request.query_params) | body.fields
+                    values = query | body.fields
                     asked = contract.parse(values, body.file_name)
                     num_bytes = body.num_bytes
                     glossary = await contract.glossary(values, asked, owner)
@@ -179,7 +182,7 @@ class Receiving:
         )
 
     async def _head_in_time(
-        self, request: Request, pieces: AsyncIterator[bytes], key_name: str
+        self, request: Request, pieces: AsyncIterator[bytes], key_name: str, in_query: str | None
     ) -> tuple[bytes, str | None]:
         """The same as of `_head`; where a key is needed it has no longer than other bodies have.
 
@@ -190,17 +193,17 @@ class Receiving:
         limit = asyncio.timeout(seconds if self.access.needs_key else None)
         try:
             async with limit:
-                return await self._head(request, pieces, key_name)
+                return await self._head(request, pieces, key_name, in_query)
         except TimeoutError as error:
             raise body_timeout(seconds=seconds) from error
 
     async def _head(
-        self, request: Request, pieces: AsyncIterator[bytes], key_name: str
+        self, request: Request, pieces: AsyncIterator[bytes], key_name: str, in_query: str | None
     ) -> tuple[bytes, str | None]:
         """The beginning of a form up to the key in it, and that key, if it comes in time."""
-        head, query = bytearray(), request.query_params.get(key_name)
-        if query:
-            return b"", query
+        if in_query:
+            return b"", in_query
+        head = bytearray()
         look = _body(request, io.BytesIO())
         limit = self.front.settings.max_keyless_body_bytes
         async for piece in pieces:

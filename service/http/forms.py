@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
-from service.errors import RequestError, invalid
+from service.errors import RequestError, invalid, scalar
 
 if TYPE_CHECKING:
     from python_multipart.multipart import MultipartCallbacks
@@ -42,6 +42,27 @@ def decode_form(data: bytes, content_type: str, name: str) -> dict[str, object]:
             f"{name} has more than {MAX_FORM_FIELDS} fields", limit=MAX_FORM_FIELDS
         ) from error
     return _grouped(pairs)
+
+
+def decode_single(data: bytes, name: str) -> dict[str, str]:
+    """The fields of a query string in which each has one value.
+
+    Raises:
+        RequestError: A 400, as of `decode_form`; or a field comes twice.
+    """
+    values: dict[str, str] = {}
+    for field, value in decode_form(data, "", name).items():
+        if not isinstance(value, str):
+            raise twice(name, field)
+        values[field] = value
+    return values
+
+
+def twice(name: str, field: str) -> RequestError:
+    """A 400: a form or a query string has a field twice that has one value."""
+    shown = scalar(field)
+    said = shown if isinstance(shown, str) else "a name"
+    return invalid(f"{name} has {said} twice", value=shown, limit=1)
 
 
 def _grouped(pairs: list[tuple[str, str]]) -> dict[str, object]:

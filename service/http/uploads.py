@@ -14,8 +14,8 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import Request
 
-from service.errors import RequestError, invalid, scalar, too_long
-from service.http.forms import boundary_of, no_form
+from service.errors import RequestError, invalid, too_long
+from service.http.forms import boundary_of, no_form, twice
 
 if TYPE_CHECKING:
     from python_multipart.multipart import MultipartCallbacks
@@ -186,7 +186,7 @@ class FormBody:
         except UnicodeDecodeError as error:
             raise invalid("the form is not valid UTF-8") from error
         if name in self.fields:
-            raise invalid("the form has two fields of one name", value=scalar(name), limit=1)
+            raise twice("the form", name)
         self.fields[name] = value
 
     def _count(self, num_bytes: int) -> None:

@@ -75,6 +75,29 @@ def test_a_file_is_uploaded_translated_fetched_and_forgotten(
         assert (gone.status_code, gone.json()["code"]) == (404, "unknown_document")
 
 
+def test_a_value_that_comes_twice_is_refused_by_name_in_every_contract(
+    client: httpx.Client,
+) -> None:
+    def refused(path: str, **sent: Any) -> str:
+        reply = client.post(path, **sent)
+        assert reply.status_code == 400, reply.text
+        return str(reply.json().get("error") or reply.json().get("message"))
+
+    files = {"file": ("a.txt", PLAIN)}
+    query = "the query string has target twice"
+    alone = "/v1/documents?source=en&name=a.txt&target=de&target=zh"
+    assert refused(alone, content=PLAIN) == query
+    for path in ("/v1/documents", "/translate_file"):
+        languages = {"source": "en"}
+        assert refused(f"{path}?target=de&target=zh", files=files, data=languages) == query
+        twice = languages | {"target": ["de", "zh"]}
+        assert refused(path, files=files, data=twice) == "the form has target twice"
+    twice = {"source_lang": "en", "target_lang": ["de", "zh"]}
+    assert refused("/v2/document", files=files, data=twice) == "the form has target_lang twice"
+    path = "/v2/document?target_lang=de&target_lang=zh"
+    assert refused(path, files=files) == "the query string has target_lang twice"
+
+
 def test_a_body_may_be_the_file_and_its_language_be_found(client: httpx.Client) -> None:
     page = {"q": "The cat <b>sees</b> the river.", "format": "html", "source": "en", "target": "zh"}
     expected = client.post("/translate", json=page).json()["translatedText"]

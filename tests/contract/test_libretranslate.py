@@ -99,6 +99,20 @@ def test_auto_says_which_language_each_text_is_in(client: httpx.Client) -> None:
     }
 
 
+@pytest.mark.parametrize("kind", ["data", "params"])
+@pytest.mark.parametrize("name", ["source", "target", "format", "alternatives"])
+def test_a_value_that_comes_twice_is_refused_by_name_and_texts_are_a_list(
+    client: httpx.Client, kind: str, name: str
+) -> None:
+    values = {"q": ["7.30", "8"], "source": "en", "target": "zh"}
+    reply = client.post("/translate", **{kind: values})  # type: ignore[arg-type]
+    assert reply.json()["translatedText"] == ["7.30", "8"]
+    twice = values | {name: ["en", "de"]}
+    reply = client.post("/translate", **{kind: twice})  # type: ignore[arg-type]
+    assert reply.status_code == 400
+    assert name in reply.json()["error"]
+
+
 @pytest.mark.parametrize(("source", "target"), [("en-US", "en"), ("EN", "en_GB"), ("zh", "zh-CN")])
 def test_a_text_in_the_targets_language_stays_as_it_is(
     client: httpx.Client, source: str, target: str

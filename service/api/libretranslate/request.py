@@ -118,6 +118,8 @@ def _markup(values: Mapping[str, object]) -> Markup | None:
         return None
     if text_format == "html":
         return Markup(kind="html")
+    if isinstance(text_format, list):
+        raise invalid("format must be a string", limit="text, html")
     value = scalar(text_format)
     name = value if isinstance(value, str) else "this"
     raise invalid(f"{name} format is not supported", value=value, limit="text, html")

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.errors import RequestError
-from service.http.forms import MAX_FORM_FIELDS, decode_form
+from service.http.forms import MAX_FORM_FIELDS, decode_form, decode_single
 
 MULTIPART = "multipart/form-data; boundary=xyz"
 
@@ -99,6 +99,21 @@ def test_values_may_be_empty_and_keep_their_order() -> None:
     assert decode_form(b"", "", "the form") == {}
     assert decode_form(b"q=b&q=a&q=", "", "the form") == {"q": ["b", "a", ""]}
     assert decode_form(_multipart(_field("q", "")), MULTIPART, "the form") == {"q": ""}
+
+
+def test_values_that_stand_once_are_strings_and_a_second_one_is_named() -> None:
+    assert decode_single(b"", "the query string") == {}
+    found = decode_single(b"target=zh-Hans&name=a+b.txt&source=", "the query string")
+    assert found == {"target": "zh-Hans", "name": "a b.txt", "source": ""}
+    for query in (b"target=de&target=zh", b"source=en&target=zh&target=zh"):
+        with pytest.raises(RequestError, match="the query string has target twice") as caught:
+            decode_single(query, "the query string")
+        problem = caught.value.problem
+        assert (problem.status, problem.value, problem.limit) == (400, "target", 1)
+    name = b"n" * 50
+    with pytest.raises(RequestError, match="has a name twice") as caught:
+        decode_single(name + b"=1&" + name + b"=2", "the query string")
+    assert caught.value.problem.value == 50
 
 
 def test_each_part_of_a_multipart_form_has_its_own_name_and_text() -> None:

@@ -71,7 +71,7 @@ def test_fields_before_the_file_are_known_while_it_arrives() -> None:
     ("data", "words"),
     [
         (form(('name="a"; filename="1"', b""), ('name="b"; filename="2"', b"")), "two files"),
-        (form(('name="source"', b"en"), ('name="source"', b"de")), "two fields of one name"),
+        (form(('name="source"', b"en"), ('name="source"', b"de")), "the form has source twice"),
         (form(*[(f'name="a{number}"', b"") for number in range(101)]), "more than 100 fields"),
         (form(('name="a"', b"x" * MAX_FIELD_BYTES)), "fields have more than 1048576 bytes"),
         (form((f'name="{"a" * MAX_FIELD_BYTES}"', b"x")), "is not valid multipart"),
