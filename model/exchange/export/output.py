@@ -15,6 +15,7 @@ from safetensors import SafetensorError
 
 from model.checkpoint.manifest import Manifest
 from model.errors import CheckpointError, UnsupportedVariantError
+from model.exchange.model_card import CARD_FILE, format_head
 from model.honoured import Condition, HonouredFields, unsupported_fields
 from model.system.paths import exists
 
@@ -78,7 +79,8 @@ def refuse(target: str, problems: Sequence[str]) -> None:
 def write_licences(folder: Path, manifest: Manifest, *, before: str = "", after: str = "") -> None:
     """Write README.md: the weights' licence, and every corpus with its own; what was left out.
 
-    Licences go with the weights wherever they are passed on to.
+    Licences go with the weights wherever they are passed on to. The head says that of the weights
+    to programs: the hub, and the import.
 
     Args:
         folder: Where.
@@ -91,14 +93,14 @@ def write_licences(folder: Path, manifest: Manifest, *, before: str = "", after:
         for each in manifest.licences
     ]
     opening = before and before + "\n"
-    page = (
-        f"# {manifest.name}\n\n{manifest.description}\n\n{opening}"
+    page = format_head(manifest.licence) + (
+        f"\n# {manifest.name}\n\n{manifest.description}\n\n{opening}"
         f"The weights are under {manifest.licence}. Dragoman exported them from a checkpoint that"
         " learned from\n\n"
     )
     left_out = "" if manifest.shortlist is None else _NO_SHORTLIST
     page += "\n".join(rows) + "\n" + left_out + after
-    (folder / "README.md").write_text(page, encoding="utf-8")
+    (folder / CARD_FILE).write_text(page, encoding="utf-8")
 
 
 @contextmanager

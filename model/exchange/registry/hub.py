@@ -12,7 +12,6 @@ from model.errors import InputError, RegistryError, shown
 from model.exchange.registry.documents import Documents
 from model.exchange.registry.fields import Fields, document, objects_of
 from model.exchange.registry.hub_files import archive_among, needed_files
-from model.exchange.registry.licences import spdx
 from model.exchange.registry.listing import (
     Content,
     Listing,
@@ -27,6 +26,7 @@ from model.exchange.registry.listing import (
 from model.exchange.registry.names import HubName
 from model.exchange.registry.retries import check_status
 from model.exchange.registry.transport import REDIRECTS, content_length
+from model.exchange.spdx import spdx, stated_licence
 from model.text.languages.tags import canonical_tag, primary_language
 
 HUB_VARIABLE = "DRAGOMAN_HUB_URL"
@@ -149,9 +149,7 @@ class Hub:
 
 def _licence(found: Fields, card: Fields) -> str | None:
     """The card's licence; where that is "other", its name; else the tag."""
-    stated = ", ".join(map(spdx, card.texts("license")))
-    if stated == "other":
-        stated = card.optional_text("license_name") or stated
+    stated = stated_licence(card.texts("license"), card.optional_text("license_name"))
     tags = (tag for tag in found.texts("tags") if tag.startswith(_LICENCE_TAG))
     return stated or next((spdx(tag.removeprefix(_LICENCE_TAG)) for tag in tags), None)
 

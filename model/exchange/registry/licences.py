@@ -1,11 +1,11 @@
 """Licences of weights that want to be accepted, and those that were.
 
-Owns which licences want a word, and the file that remembers it. What a licence says is its own.
+Owns which licences want a word, and the file that remembers it. What a licence says is its own, how
+it is spelt `model.exchange.spdx`'.
 """
 
 import re
 from pathlib import Path
-from types import MappingProxyType
 
 from model.checkpoint.description.strict_json import format_json, parse_json
 from model.errors import ConfigError
@@ -15,26 +15,6 @@ from model.system.paths import is_file
 _NON_COMMERCIAL = re.compile(
     r"(^|[^a-z])(nc|non-?commercial|research|academic)([^a-z]|$)", re.IGNORECASE
 )
-_SPELLINGS = MappingProxyType(
-    {
-        "afl-3.0": "AFL-3.0",
-        "agpl-3.0": "AGPL-3.0",
-        "apache-2.0": "Apache-2.0",
-        "bsd-2-clause": "BSD-2-Clause",
-        "bsd-3-clause": "BSD-3-Clause",
-        "gpl-3.0": "GPL-3.0",
-        "lgpl-3.0": "LGPL-3.0",
-        "mit": "MIT",
-        "mpl-2.0": "MPL-2.0",
-    }
-)
-"""The hub writes all of them in small letters."""
-
-
-def spdx(licence: str) -> str:
-    """A registry's word for a licence as SPDX spells it, where that is known; else the word."""
-    word = licence.strip().lower()
-    return word.upper() if word.startswith(("cc-by", "cc0")) else _SPELLINGS.get(word, licence)
 
 
 def is_restricted(licence: str | None) -> bool:

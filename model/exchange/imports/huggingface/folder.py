@@ -15,6 +15,7 @@ from model.checkpoint.files.checksums import read_limited
 from model.checkpoint.files.verification import MAX_TOKENIZER_BYTES, MAX_VOCABULARY_BYTES
 from model.checkpoint.manifest import Licence
 from model.errors import CheckpointError, ConfigError, ForeignModelError, shown
+from model.exchange.model_card import card_licence
 from model.text.subwords.pieces import PieceModel
 
 MAX_JSON_BYTES = 16 * 2**20
@@ -24,21 +25,6 @@ these families learned longer ones."""
 
 _CACHED = re.compile(r"models--(?:(\w[\w.-]*?)--)?(\w[\w.-]*)")
 """Folder of a repository in the hub's cache, whose owner and name have no two hyphens in a row."""
-_MAX_CARD_BYTES = 4 * 2**20
-_SPDX = {
-    name.lower(): name
-    for name in (
-        "Apache-2.0",
-        "MIT",
-        "CC-BY-4.0",
-        "CC-BY-SA-4.0",
-        "CC-BY-NC-4.0",
-        "CC-BY-NC-SA-4.0",
-        "CC0-1.0",
-        "MPL-2.0",
-        "GPL-3.0",
-    )
-}
 
 T = TypeVar("T")
 
@@ -235,13 +221,7 @@ class HuggingFaceFolder:
     @property
     def licence(self) -> str | None:
         """What the head of README.md says, in the spelling of SPDX where that is known."""
-        try:
-            page = read_limited(self.path / "README.md", _MAX_CARD_BYTES).decode("utf-8", "replace")
-        except CheckpointError:
-            return None
-        head = re.match(r"---\n(.*?)\n---", page, re.DOTALL)
-        found = head and re.search(r"^license: *[\"']?([\w.+-]+)[\"']? *$", head[1], re.MULTILINE)
-        return _SPDX.get(found[1].lower(), found[1]) if found else None
+        return card_licence(self.path)
 
     @property
     def licences(self) -> tuple[Licence, ...]:

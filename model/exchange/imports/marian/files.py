@@ -13,15 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-import yaml
 from torch import Tensor
 
-from model.errors import ForeignModelError, shown
+from model.errors import ConfigError, ForeignModelError, shown
+from model.exchange.bounded_yaml import parse_yaml
 from model.exchange.imports.imported import QuantisedRows
 
 OPTIONS_TENSOR = "special:model.yml"
 MAX_OPTIONS_BYTES = 2**20
-_MAX_DEPTH = 16
 MAX_TENSORS = 2**16
 MAX_DIMENSIONS = 8
 _GZIP = b"\x1f\x8b"
@@ -122,27 +121,11 @@ def parse_options(path: Path, data: bytes) -> dict[str, object]:
     if len(data) > MAX_OPTIONS_BYTES:
         raise refused(path, f"has {len(data)} bytes of options; at most {MAX_OPTIONS_BYTES}")
     try:
-        value = _yaml_value(data.rstrip(b"\0").decode("utf-8"))
-    except Exception as error:  # whatever a text from elsewhere makes PyYAML raise
-        problem = f"has options that are no YAML ({type(error).__name__})"
-        raise refused(path, problem) from error
+        value = parse_yaml(data.rstrip(b"\0").decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise refused(path, f"has options that are not UTF-8 at byte {error.start}") from error
+    except ConfigError as error:
+        raise refused(path, f"has options that are {error}") from error
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
         raise refused(path, f"has options that are no mapping of names: {shown(value)}")
     return value
-
-
-def _yaml_value(text: str) -> object:
-    """The value of a text; refused before it costs more than its size.
-
-    A few lines of aliases to aliases stand for more than any memory holds, and PyYAML's scanner
-    looks at every open bracket again for each token.
-    """
-    depth = 0
-    for event in yaml.parse(text, yaml.SafeLoader):
-        if isinstance(event, yaml.AliasEvent):
-            raise yaml.YAMLError("has aliases")
-        depth += isinstance(event, yaml.CollectionStartEvent)
-        depth -= isinstance(event, yaml.CollectionEndEvent)
-        if depth > _MAX_DEPTH:
-            raise yaml.YAMLError("is nested too deeply")
-    return yaml.safe_load(text)

@@ -9,7 +9,6 @@ from model.exchange.registry.licences import (
     accepted_licences,
     check_accepted,
     is_restricted,
-    spdx,
 )
 
 NC = "cc-by-nc-4.0"
@@ -53,17 +52,3 @@ def test_another_licence_than_the_weights_have_is_not_accepted(
 def test_a_damaged_file_accepts_nothing(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "a").write_bytes(data)
     assert accepted_licences(tmp_path / "a") == frozenset()
-
-
-@pytest.mark.parametrize(
-    ("word", "spelling"),
-    [
-        ("mit", "MIT"),
-        ("apache-2.0", "Apache-2.0"),
-        ("cc-by-nc-4.0", "CC-BY-NC-4.0"),
-        ("cc0-1.0", "CC0-1.0"),
-        ("NLLB licence", "NLLB licence"),
-    ],
-)
-def test_licences_are_spelt_as_spdx_does(word: str, spelling: str) -> None:
-    assert spdx(word) == spelling

@@ -128,22 +128,11 @@ def test_a_folder_that_one_stands_in_has_its_own_name(
     assert HuggingFaceFolder(Path()).name == "mine"
 
 
-@pytest.mark.parametrize(
-    ("page", "licence"),
-    [
-        ("---\nlicense: 'apache-2.0'\n---\n", "Apache-2.0"),
-        ("---\nlicense: odd-licence\n---\n", "odd-licence"),
-        ("---\nlanguage: en\n---\nlicense: mit\n", None),
-        ("license: mit\n", None),
-        ("", None),
-    ],
-)
-def test_the_licence_is_read_from_the_head_of_the_card_only(
-    tmp_path: Path, page: str, licence: str | None
-) -> None:
+def test_the_licence_is_the_cards(tmp_path: Path) -> None:
     folder = folder_of(tmp_path / "model")
-    (tmp_path / "model" / "README.md").write_text(page)
-    assert folder.licence == licence
+    assert (folder.licence, folder.licences) == (None, ())
+    (tmp_path / "model" / "README.md").write_text("---\nlicense:\n- cc-by-nc-4.0\n---\n")
+    assert folder.licence == "CC-BY-NC-4.0"
 
 
 @pytest.mark.parametrize("tokens", [[[]], [{}], [[1]], [None]])
