@@ -17,6 +17,7 @@ from torch import Tensor
 from model.checkpoint.weights import Checkpoint
 from model.config import ABSOLUTE_POSITIONS, ModelConfig, SpecialTokens
 from model.errors import ConfigError
+from model.exchange.carried import write_carried
 from model.exchange.export.output import (
     export_problems,
     new_directory,
@@ -139,6 +140,7 @@ def export_ctranslate2(
             (partial / name).write_bytes(data)
         rules = manifest.normalisation
         after = "" if rules is None else _CLEANING_NOTES[rules]
+        write_carried(partial, manifest)
         write_licences(partial, manifest, after=after)
 
 

@@ -23,6 +23,7 @@ from model.checkpoint.shortlist import format_shortlist, shortlist_entry
 from model.checkpoint.tensors.safetensors_file import file_layout, opened_weight_file
 from model.checkpoint.weights import tokenizer_files
 from model.errors import CheckpointError, ConfigError, ForeignModelError, one_line
+from model.exchange.carried import read_carried
 from model.exchange.imports.archives import unpacked
 from model.exchange.imports.card import UNKNOWN_LICENCE, format_card
 from model.exchange.imports.completeness import misshapen, network_shapes, unread
@@ -40,6 +41,7 @@ from model.exchange.imports.unfinished import (
     read_done,
     unfinished_folder,
 )
+from model.exchange.model_card import card_licence
 from model.system.host_memory import free_memory, readable_bytes
 from model.system.out_of_memory import is_out_of_memory
 from model.system.paths import as_text, exists
@@ -110,7 +112,7 @@ def convert(
         raise ForeignModelError(source, ["is missing"])
     with unpacked(source) as content:
         importer = recognised(content, importers, source=source)
-        imported = _read(importer, content, options or ImportOptions(), source=source)
+        imported = _read_whole(importer, content, options or ImportOptions(), source=source)
         plan = _planned(source, imported, compute=compute, name=name, licence=licence)
         card = format_card(imported, plan.manifest, command=command)
         contents = {**plan.contents, plan.manifest.files.card: card.encode()}
@@ -164,6 +166,35 @@ def _check_still_free(destination: Path, folder: Path) -> None:
     except CheckpointError:
         shutil.rmtree(folder, ignore_errors=True)
         raise
+
+
+def _read_whole(
+    importer: Importer, content: Path, options: ImportOptions, *, source: Path
+) -> ImportedModel:
+    """What an importer makes of it, and what the folder carries along of an earlier checkpoint.
+
+    What a person says goes before that, and that before what a family usually has.
+
+    Raises:
+        ForeignModelError: With every problem of both.
+    """
+    folder = content if content.is_dir() else content.parent
+    carried, problems = read_carried(folder)
+    asked = options if options.pairs else replace(options, pairs=carried.tags)
+    try:
+        imported = _read(importer, content, asked, source=source)
+    except ForeignModelError as error:
+        if not problems:
+            raise
+        raise ForeignModelError(source, [*problems, *error.problems]) from error
+    if problems:
+        raise ForeignModelError(source, problems)
+    return replace(
+        imported,
+        limits=carried.limits or imported.limits,
+        licence=imported.licence or card_licence(folder) or carried.licence,
+        licences=carried.licences or imported.licences,
+    )
 
 
 def _read(

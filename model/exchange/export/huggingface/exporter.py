@@ -11,6 +11,7 @@ from safetensors.torch import save_file
 from model.checkpoint.description.strict_json import format_json
 from model.checkpoint.weights import Checkpoint
 from model.config import ModelConfig
+from model.exchange.carried import CARRIED_KEY, carried_value
 from model.exchange.export.huggingface.family import Family, generation
 from model.exchange.export.huggingface.fsmt import FSMT
 from model.exchange.export.huggingface.m2m100 import M2M100
@@ -46,7 +47,12 @@ def export_huggingface(checkpoint: Checkpoint, output: Path) -> None:
     known_decoder_layers(
         checkpoint.transformer.decoder.layers, by=family.fields.by, cell=SelfAttention
     )
-    described = {"is_encoder_decoder": True, "dtype": "float32", "_name_or_path": manifest.name}
+    described = {
+        "is_encoder_decoder": True,
+        "dtype": "float32",
+        "_name_or_path": manifest.name,
+        CARRIED_KEY: carried_value(manifest),
+    }
     with new_directory(output) as partial:
         (partial / "config.json").write_bytes(format_json(family.config(manifest) | described))
         (partial / "generation_config.json").write_bytes(format_json(generation(checkpoint)))

@@ -14,6 +14,7 @@ import yaml
 from model.checkpoint.manifest import Manifest
 from model.checkpoint.weights import Checkpoint
 from model.config import SearchConfig
+from model.exchange.carried import write_carried
 from model.exchange.export.marian.network import (
     MARIAN_NATIVE_FIELDS,
     marian_options,
@@ -81,6 +82,7 @@ def export_marian(checkpoint: Checkpoint, output: Path) -> None:
             (partial / name).write_bytes(data)
         (partial / SETTINGS).write_text(_settings(vocabularies), encoding="utf-8")
         after = _notes(manifest, vocabularies, rows)
+        write_carried(partial, manifest)
         write_licences(partial, manifest, before=vocabularies.readme, after=after)
 
 

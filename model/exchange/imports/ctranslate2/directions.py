@@ -56,6 +56,7 @@ class Facts:
     Attributes:
         directory: With model.bin.
         source: Pieces by id.
+        target: The same of the target, which may have other languages' tokens.
         pieces: Of the source's SentencePiece file; None for merges.
         is_marian: Its decoder starts from a zero vector.
         is_relative: Its positions are T5's.
@@ -64,10 +65,16 @@ class Facts:
 
     directory: Path
     source: Sequence[str]
+    target: Sequence[str]
     pieces: PieceModel | None
     is_marian: bool
     is_relative: bool
     depths: tuple[int, int]
+
+    @property
+    def both(self) -> Sequence[str]:
+        """The pieces of both sides."""
+        return self.source if self.source == self.target else (*self.source, *self.target)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,14 +110,14 @@ def find_directions(facts: Facts, options: ImportOptions) -> Directions:
     if not found:
         return _of_one_pair(facts, options)
     family = found[0]
-    if not family.tokens(facts.source):
+    if not family.tokens(facts.both):
         form = family.pattern.pattern
         problem = f"its vocabulary has no tokens of {family.title} ({form}), which --family names"
         return Directions(family=family, problems=(problem,))
     if family is FAMILIES["opus-mt"]:
         return _of_opus(facts, options)
     languages, pairs, problems = chosen_directions(
-        family.languages(facts.source), options.pairs, names=(facts.directory.resolve().name,)
+        family.languages(facts.both), options.pairs, names=(facts.directory.resolve().name,)
     )
     tokenizer = _object(facts.directory / TOKENIZER_FILE)
     if family is FAMILIES["nllb"] and tokenizer.get("legacy_behaviour"):
@@ -120,7 +127,7 @@ def find_directions(facts: Facts, options: ImportOptions) -> Directions:
         languages=languages,
         family=family,
         problems=tuple(problems),
-        notes=untagged_note(family.untagged(facts.source)),
+        notes=untagged_note(family.untagged(facts.both)),
     )
 
 
@@ -142,10 +149,9 @@ def _families(facts: Facts, options: ImportOptions) -> list[TokenFamily]:
     """Those that a directory may be of: the one that is said, or those whose tokens it has."""
     if options.family is not None:
         return [FAMILIES[options.family]]
+    pieces, fewest = (facts.source, 1) if facts.is_marian else (facts.both, _FEWEST_TOKENS)
     found = {
-        name: family
-        for name, family in FAMILIES.items()
-        if len(family.tokens(facts.source)) >= (1 if facts.is_marian else _FEWEST_TOKENS)
+        name: family for name, family in FAMILIES.items() if len(family.tokens(pieces)) >= fewest
     }
     if facts.is_marian:
         return [found["opus-mt"]] if "opus-mt" in found else []
@@ -171,7 +177,7 @@ def _stated_family(directory: Path) -> str | None:
 
 def _choice(facts: Facts, families: Sequence[TokenFamily]) -> str:
     names = {name for name, family in FAMILIES.items() if family in families}
-    first = next(iter(families[0].tokens(facts.source).values()))
+    first = next(iter(families[0].tokens(facts.both).values()))
     flags = " or ".join(f"--family {name}" for name in FAMILIES if name in names)
     return (
         f"its vocabulary has language tokens such as {shown(first)}, and no file beside it"

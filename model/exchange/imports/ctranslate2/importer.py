@@ -248,6 +248,7 @@ def _facts(directory: Path, file: VariableFile, parts: _Parts) -> Facts:
     return Facts(
         directory=directory,
         source=parts.vocabularies.source,
+        target=parts.vocabularies.target,
         pieces=None if parts.pieces.moses is not None else PieceModel(parts.pieces.source),
         is_marian=parts.is_marian,
         is_relative=has_relative_positions(file),

@@ -101,7 +101,8 @@ def test_the_exported_file_has_the_options_that_the_importer_reads(tmp_path: Pat
     assert settings["models"] == ["model.npz"]
     assert settings["vocabs"] == ["vocab.enzh_hans.spm"] * 2
     names = {path.name for path in (tmp_path / "marian").iterdir()}
-    assert names == {"model.npz", "decoder.yml", "README.md", "vocab.enzh_hans.spm"}
+    files = {"model.npz", "decoder.yml", "README.md", "dragoman.json", "vocab.enzh_hans.spm"}
+    assert names == files
 
 
 def test_the_readme_tells_how_marians_translations_may_differ(tmp_path: Path) -> None:
