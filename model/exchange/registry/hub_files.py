@@ -15,9 +15,12 @@ _CTRANSLATE2 = "model.bin"
 _MARIAN = re.compile(r".+\.(npz|intgemm[0-9a-z.]*\.bin)")
 _ARCHIVES = re.compile(r".+\.(zip|argosmodel)")
 _SMALL = re.compile(
-    r".+\.(json|spm|model|txt|yml|yaml|codes|bpe|vocab)|(README|LICEN[CS]E|NOTICE|COPYING).*",
+    r".+\.(json|spm|model|txt|yml|yaml|codes|bpe|vocab)|(README|LICEN[CS]E|NOTICE|COPYING).*"
+    r"|tokenization_small100\.py",
     re.IGNORECASE,
 )
+"""Text files; the one program among them says by its name which family a network is of, and is
+never run."""
 _OF_OTHERS = re.compile(
     r".+\.(h5|msgpack|ot|onnx|gguf|tflite|safetensors)|(tf_|flax_|rust_).*|training_args\.bin"
     r"|(optimizer|scheduler|rng_state|scaler).*|trainer_state\.json|all_results\.json"

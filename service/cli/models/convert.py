@@ -51,8 +51,8 @@ def add_family_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--family",
         choices=tuple(FAMILIES),
-        help="of a multilingual CTranslate2 directory whose files do not say how it is asked for a"
-        " language",
+        help="of a multilingual CTranslate2 directory, or of M2M100 or SMaLL-100, where the files"
+        " do not say how it is asked for a language",
     )
 
 

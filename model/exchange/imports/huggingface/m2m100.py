@@ -12,6 +12,7 @@ from pathlib import Path
 from model.checkpoint.weights import TokenizerParts
 from model.config import ModelConfig
 from model.errors import ForeignModelError
+from model.exchange.carried import CARRIED_KEY
 from model.exchange.imports.completeness import unfilled
 from model.exchange.imports.huggingface.bart import (
     bart_layers,
@@ -46,6 +47,10 @@ _M2M100_CODES = (
 _WMT21_CODES = "en ha is ja cs ru zh de"
 LANGUAGE_CODES: Mapping[str, str] = {"m2m100": _M2M100_CODES, "wmt21": _WMT21_CODES}
 """Codes in the order of their tags' ids, by what tokenizer_config.json calls them."""
+_FAMILIES = ("m2m100", "small100")
+"""Those that a person may name, of tags that both have."""
+SMALL100_FILE = "tokenization_small100.py"
+"""A tokenizer that SMaLL-100 brings; it is never run."""
 _NOTES = ("Tags of languages in a text are text; transformers takes them for tokens.",)
 _MAX_ID_DIGITS = 18
 
@@ -71,6 +76,7 @@ class HuggingFaceM2M100:
     """The importer of folders whose model_type is m2m_100."""
 
     name = "Hugging Face M2M100, NLLB or SMaLL-100"
+    families = _FAMILIES
 
     def recognises(self, source: Path) -> bool:
         """Whether config.json says so."""
@@ -87,14 +93,11 @@ class HuggingFaceM2M100:
             raise ForeignModelError(source, ["is a mixture of experts; only dense networks are"])
         found = _network(folder)
         spm, pieces = folder.pieces(SPM_FILE)
-        vocabulary = _vocabulary(folder, pieces)
+        vocabulary = _vocabulary(folder, pieces, found, options)
         if found is not None and "</s>" in vocabulary.table:  # else tags alone could be read
             size = found[0].vocab_size
             folder.problems += unfilled(vocabulary.file, len(vocabulary.table), size)
-        languages, pairs, problems = chosen_directions(
-            vocabulary.languages, options.pairs, names=folder.names
-        )
-        folder.problems += problems
+        languages, pairs = _directions(folder, vocabulary, options)
         tokens = bart_tokens(folder, unk_id=vocabulary.table.get("<unk>", 3))
         limits = bart_limits(folder)
         network, tensors = complete(folder, found)
@@ -136,6 +139,22 @@ def _network(folder: HuggingFaceFolder) -> tuple[ModelConfig, TensorMap] | None:
     return network, tensors
 
 
+def _directions(
+    folder: HuggingFaceFolder, vocabulary: _Vocabulary, options: ImportOptions
+) -> tuple[tuple[Language, ...], tuple[LanguagePair, ...]]:
+    """Those asked for, or all; where a tag is forced, that language is the only target."""
+    languages, pairs, problems = chosen_directions(
+        vocabulary.languages, options.pairs, names=folder.names
+    )
+    folder.problems += problems
+    forced = folder.setting("forced_bos_token_id")
+    tags = {tag for language in vocabulary.languages for tag in language.target_prefix}
+    only = tuple(tag for tag in tags if vocabulary.table[tag] == forced)
+    if options.pairs or not only or type(forced) is not int:
+        return languages, pairs
+    return (), tuple(pair for pair in pairs if pair.target_prefix == only)
+
+
 def _written(vocabulary: _Vocabulary, pairs: Sequence[LanguagePair]) -> dict[str, int]:
     """The table without tags that ask for none of the directions, which are never written."""
     tags = {
@@ -147,23 +166,49 @@ def _written(vocabulary: _Vocabulary, pairs: Sequence[LanguagePair]) -> dict[str
     return {piece: index for piece, index in vocabulary.table.items() if piece not in unused}
 
 
-def _vocabulary(folder: HuggingFaceFolder, pieces: PieceModel | None) -> _Vocabulary:
+def _vocabulary(
+    folder: HuggingFaceFolder,
+    pieces: PieceModel | None,
+    found: tuple[ModelConfig, TensorMap] | None,
+    options: ImportOptions,
+) -> _Vocabulary:
     kind = str(folder.tokenizer.get("tokenizer_class") or "")
-    if kind.startswith("Nllb"):
+    is_small100 = _is_small100(folder, kind)
+    is_wmt21 = not is_small100 and folder.tokenizer.get("language_codes") == "wmt21"
+    has_no_table = not kind.startswith("M2M100") and not folder.has(_TABLE_FILE)
+    is_nllb = kind.startswith("Nllb") or (has_no_table and not is_small100 and not is_wmt21)
+    if options.family is not None and (options.family not in _FAMILIES or is_nllb or is_wmt21):
+        title = "NLLB's" if is_nllb else "WMT21's" if is_wmt21 else "M2M100's"
+        folder.problems.append(f"its tokenizer is {title}; --family {options.family} is another")
+    if is_nllb:
         return _nllb(folder, pieces)
-    if _is_small100(folder, kind):
-        return _tagged_pieces(folder, _M2M100_CODES, FAMILIES["small100"])
-    if folder.tokenizer.get("language_codes") == "wmt21":
+    if is_wmt21:
         return _tagged_pieces(folder, _WMT21_CODES, FAMILIES["m2m100"], title="WMT21")
-    if not kind.startswith("M2M100") and not folder.has(_TABLE_FILE):
-        return _nllb(folder, pieces)
-    return _tagged_pieces(folder, _M2M100_CODES, FAMILIES["m2m100"])
+    if options.family in _FAMILIES:
+        is_small100 = options.family == "small100"
+    elif not is_small100 and found is not None:
+        _check_depths(folder, found[0])
+    return _tagged_pieces(folder, _M2M100_CODES, FAMILIES["small100" if is_small100 else "m2m100"])
 
 
 def _is_small100(folder: HuggingFaceFolder, kind: str) -> bool:
     """Whether it is SMaLL-100, whose files may name M2M100's tokenizer, which it is loaded with."""
     is_named = any("small100" in name.lower() for name in folder.names)
-    return kind == "SMALL100Tokenizer" or folder.has("tokenization_small100.py") or is_named
+    return kind == "SMALL100Tokenizer" or folder.has(SMALL100_FILE) or is_named
+
+
+def _check_depths(folder: HuggingFaceFolder, network: ModelConfig) -> None:
+    """Refuse what may be SMaLL-100 though nothing says so: it is asked for languages otherwise.
+
+    It alone of those that are published has fewer layers in its decoder. What Dragoman exported is
+    M2M100.
+    """
+    is_shallow = network.num_decoder_layers < network.num_encoder_layers
+    if is_shallow and CARRIED_KEY not in folder.config:
+        folder.problems.append(
+            "its decoder has fewer layers than its encoder, as SMaLL-100's, and no file says"
+            " whether it is one; --family m2m100 or --family small100 does"
+        )
 
 
 def _tagged_pieces(

@@ -291,6 +291,10 @@ def test_offers_are_models_of_the_direction(hub: Hub, mirror: Mirror) -> None:
         (["a.zip", "b.zip"], []),
         (["README.md", "config.json"], []),
         (["merges.txt", "vocab-src.json", "pytorch_model.bin"],) * 2,
+        (
+            ["tokenization_small100.py", "modeling.py", "pytorch_model.bin"],
+            ["tokenization_small100.py", "pytorch_model.bin"],
+        ),
     ],
 )
 def test_the_needed_files_are_of_one_form(names: list[str], needed: list[str]) -> None:

@@ -96,6 +96,35 @@ def test_a_repository_of_many_languages(registries: Mirror, tmp_path: Path, kind
     check_pulled(tmp_path, "owner/many", original, ("en", "de"), "--pair", "en:de", *accepted)
 
 
+def test_a_repository_of_small100_that_names_m2m100s_tokenizer(
+    registries: Mirror, tmp_path: Path
+) -> None:
+    original = m2m100_folder(tmp_path / "original", encoder_layers=3, decoder_layers=1)
+    (original / "tokenization_small100.py").write_text("raise SystemExit('nobody runs it')\n")
+    registries.put_hub_repository("me/mine", files_of(original), card={"license": "mit"})
+    check_pulled(tmp_path, "me/mine", original, ("en", "de"))
+    pair = chosen_pair(load_checkpoint(tmp_path / "direct").manifest.pairs, "en", "de")
+    assert pair.source_prefix == ("__de__",)
+
+
+@pytest.mark.usefixtures("registries")
+def test_an_export_of_a_restricted_model_asks_for_its_licence_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    original = marian_folder(tmp_path / "original")
+    options = ImportOptions(pairs=(("en", "zh-Hans"),))
+    source = tmp_path / "nc"
+    convert(original, source, importers=IMPORTERS, licence="CC-BY-NC-4.0", options=options)
+    assert main(["export", str(source), str(tmp_path / "nc-hf"), "--to", "huggingface"]) == 0
+    assert main(["pull", str(tmp_path / "nc-hf"), "--as", "pulled"]) == 1
+    shown = capsys.readouterr().err
+    assert "licence, as the files say: CC-BY-NC-4.0" in shown
+    assert list((tmp_path / "served").iterdir()) == []
+    accepting = ["--accept-licence", "CC-BY-NC-4.0"]
+    assert main(["pull", str(tmp_path / "nc-hf"), "--as", "pulled", *accepting]) == 0
+    assert load_checkpoint(tmp_path / "served" / "pulled").manifest.licence == "CC-BY-NC-4.0"
+
+
 def test_a_release_of_opus_mt(registries: Mirror, tmp_path: Path) -> None:
     original = FIXTURES / "opus"
     copy = tmp_path / "release"

@@ -172,6 +172,45 @@ def test_small100_is_known_though_its_files_name_m2m100s_tokenizer(
     assert model.pairs[0].target_prefix == ()
 
 
+def test_a_shallow_decoder_is_m2m100_or_small100_and_a_person_says_which(tmp_path: Path) -> None:
+    folder = m2m100_folder(tmp_path / "m", encoder_layers=3, decoder_layers=1)
+    with pytest.raises(ForeignModelError, match="--family m2m100 or --family small100 does"):
+        imported(folder, ("en", "de"))
+    for family, prefix in (("m2m100", "__en__"), ("small100", "__de__")):
+        options = ImportOptions(pairs=(("en", "de"),), family=family)
+        (pair,) = HuggingFaceM2M100().read(folder, options).pairs
+        assert pair.source_prefix == (prefix,)
+    (folder / "tokenization_small100.py").write_text("")
+    assert imported(folder, ("en", "de")).family == "SMaLL-100"
+
+
+@pytest.mark.parametrize("kind", ["nllb", "wmt21"])
+def test_a_family_that_the_files_tell_cannot_be_another(tmp_path: Path, kind: str) -> None:
+    folder = m2m100_folder(tmp_path / "m", kind=kind)
+    with pytest.raises(ForeignModelError, match="--family small100 is another"):
+        HuggingFaceM2M100().read(folder, ImportOptions(family="small100"))
+    plain = m2m100_folder(tmp_path / "plain")
+    with pytest.raises(ForeignModelError, match="M2M100's; --family madlad is another"):
+        HuggingFaceM2M100().read(plain, ImportOptions(family="madlad"))
+
+
+@pytest.mark.parametrize(("kind", "german"), [("m2m100", "__de__"), ("nllb", "deu_Latn")])
+def test_a_forced_first_token_is_the_only_target(tmp_path: Path, kind: str, german: str) -> None:
+    folder = m2m100_folder(tmp_path / "m", kind=kind)
+    whole = imported(folder)
+    assert whole.tokenizer.source_table is not None
+    path = folder / "generation_config.json"
+    forced = {"forced_bos_token_id": whole.tokenizer.source_table[german]}
+    path.write_text(json.dumps(json.loads(path.read_text()) | forced))
+    model = imported(folder)
+    assert (model.languages, len(model.pairs)) == ((), len(whole.languages) - 1)
+    assert {pair.target for pair in model.pairs} == {"de"}
+    assert {pair.target for pair in imported(folder, ("de", "en")).pairs} == {"en"}
+    for other in (0, "5", None, True, 10**9):
+        path.write_text(json.dumps({"forced_bos_token_id": other}))
+        assert imported(folder).languages == whole.languages
+
+
 @pytest.mark.parametrize(
     ("called", "stated", "sides"),
     [
