@@ -63,6 +63,8 @@ capabilities: {drop: [ALL]}
     {{- end }}
   env:
     - {name: DRAGOMAN_CACHE, value: /models/cache}
+    # Archives are unpacked here meanwhile, which takes more than /tmp has.
+    - {name: TMPDIR, value: /unpacked}
     {{- range $name, $value := $pull.env }}
     - {name: {{ $name }}, value: {{ $value | quote }}}
     {{- end }}
@@ -75,6 +77,7 @@ capabilities: {drop: [ALL]}
   volumeMounts:
     - {name: tmp, mountPath: /tmp}
     - {name: models, mountPath: /models}
+    - {name: unpacked, mountPath: /unpacked}
 {{- end }}
 {{- end -}}
 
