@@ -15,13 +15,25 @@
 {{- if and $v.reload.enabled (not $v.apiKeys.toml) (not $v.apiKeys.existingSecret) -}}
 {{- $problems = append $problems "reload.enabled needs apiKeys: without keys nobody is an administrator" -}}
 {{- end -}}
+{{- /* Of Deployments and Services, after the release's: whose else each is. */ -}}
+{{- $taken := dict -}}
+{{- if $v.router.enabled -}}{{- $_ := set $taken "router" "the router's own objects" -}}{{- end -}}
+{{- if $v.redis.bundled.enabled -}}{{- $_ := set $taken "redis" "the small Redis's own objects" -}}{{- end -}}
+{{- range $name, $_ := $v.groups -}}
+{{- $_ := set $taken (printf "%s-pods" $name) (printf "the Service of each pod of groups.%s" $name) -}}
+{{- end -}}
+{{- range $name, $_ := $v.groups -}}
+{{- with get $taken $name -}}
+{{- $problems = append $problems (printf "groups.%s has the name of %s" $name .) -}}
+{{- end -}}
+{{- end -}}
 {{- $hosts := dict -}}
 {{- with $v.router -}}
 {{- if and .enabled (not $v.groups) -}}
 {{- $problems = append $problems "router.enabled needs groups: with one group there is nothing to choose" -}}
 {{- end -}}
-{{- if and .enabled (hasKey ($v.groups | default dict) "router") -}}
-{{- $problems = append $problems "groups.router has the name of the router's own objects" -}}
+{{- with ternary (include "dragoman.overTmp" (dict "at" "" "who" ", for the router's pods" "values" (dict "tmpSize" $v.tmpSize "settings" (omit $v.settings "DRAGOMAN_DOCUMENTS_FOLDER")))) "" .enabled -}}
+{{- $problems = append $problems . -}}
 {{- end -}}
 {{- if gt (int .minReplicas) (int .maxReplicas) -}}
 {{- $problems = append $problems (printf "router.minReplicas is %d; it must be at most maxReplicas (%d)" (int .minReplicas) (int .maxReplicas)) -}}

@@ -13,7 +13,7 @@
 {{- end -}}
 {{- end -}}
 
-{{/* A problem, where documents do not fit into /tmp: (at, values) of a group. */}}
+{{/* A problem, where documents do not fit into /tmp: (at, values) of a group; who, if it is none. */}}
 {{- define "dragoman.overTmp" -}}
 {{- $settings := .values.settings -}}
 {{- $total := get $settings "DRAGOMAN_DOCUMENTS_TOTAL_BYTES" | default "128M" | include "dragoman.scalar" -}}
@@ -23,7 +23,7 @@
 {{- $isKeptThere := and (ne (get $settings "DRAGOMAN_DOCUMENTS" | toString) "false") (regexMatch "^/tmp(/|$)" $folder) -}}
 {{- $room := include "dragoman.bytes" .values.tmpSize -}}
 {{- if and $isKeptThere (lt (float64 $room) (float64 $bytes)) -}}
-{{- printf "%stmpSize is %s; it must be at least %ssettings.DRAGOMAN_DOCUMENTS_TOTAL_BYTES (%s)" .at .values.tmpSize .at $total -}}
+{{- printf "%stmpSize is %s; it must be at least %ssettings.DRAGOMAN_DOCUMENTS_TOTAL_BYTES (%s)%s" .at .values.tmpSize .at $total (.who | default "") -}}
 {{- end -}}
 {{- end -}}
 
