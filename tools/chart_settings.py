@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from model.native.kernels import VARIABLE
 from service.environment import ENVIRONMENT_PREFIX
-from service.settings import Settings
+from service.settings import NO_PIVOT, Settings
 
 OWNED_BY_THE_CHART = frozenset(
     {
@@ -75,7 +75,11 @@ def definition() -> dict[str, object]:
 
 
 def _property(name: str, described: Mapping[str, object]) -> dict[str, object]:
-    """One setting, as an environment can say it."""
+    """One setting, as an environment can say it.
+
+    What may be `off` may be a boolean here, as YAML reads that word so without quotes: the chart
+    then tells how it is written, which a schema cannot.
+    """
     alternatives = described.get("anyOf")
     if isinstance(alternatives, list):
         kinds = [each for each in alternatives if each["type"] != "null"]
@@ -86,7 +90,13 @@ def _property(name: str, described: Mapping[str, object]) -> dict[str, object]:
         return {"type": "string"}
     if _takes_bytes(name):
         return _kept(described) | {"type": ["integer", "string"], "pattern": _BYTES}
-    return _kept(described)
+    kept = _kept(described)
+    words = kept.get("enum")
+    if name == "pivot":
+        return kept | {"type": ["string", "boolean"]}
+    if isinstance(words, list) and NO_PIVOT in words:
+        return kept | {"type": ["string", "boolean"], "enum": [*words, False, True]}
+    return kept
 
 
 def _kept(described: Mapping[str, object]) -> dict[str, object]:

@@ -41,6 +41,9 @@
 {{- with ternary (include "dragoman.overLimit" (dict "at" "router.resources" "resources" .resources)) "" .enabled -}}
 {{- $problems = append $problems . -}}
 {{- end -}}
+{{- if .enabled -}}
+{{- $problems = concat $problems (include "dragoman.contradictions" (dict "at" "" "who" ", for the router's pods" "settings" $v.settings) | fromJsonArray) -}}
+{{- end -}}
 {{- if and .ingress.enabled (not .ingress.host) -}}
 {{- $problems = append $problems "router.ingress.enabled needs router.ingress.host" -}}
 {{- end -}}
@@ -76,6 +79,17 @@
 {{- end -}}
 {{- with include "dragoman.overTmp" (dict "at" $at "values" $g) -}}
 {{- $problems = append $problems . -}}
+{{- end -}}
+{{- $problems = concat $problems (include "dragoman.contradictions" (dict "at" $at "settings" $g.settings) | fromJsonArray) -}}
+{{- range $setting := list "DRAGOMAN_KEY_REQUIRED" "DRAGOMAN_METRICS_KEY_REQUIRED" -}}
+{{- if and (eq (get $g.settings $setting | toString) "true") (not $v.apiKeys.toml) (not $v.apiKeys.existingSecret) -}}
+{{- $problems = append $problems (printf "%ssettings.%s is true, and there are no apiKeys" $at $setting) -}}
+{{- end -}}
+{{- end -}}
+{{- $replicas := get $g.settings "DRAGOMAN_REPLICAS" | default 1 | include "dragoman.scalar" -}}
+{{- $count := int $g.gpu.count -}}
+{{- if and $g.gpu.enabled (eq $g.gpu.resource "nvidia.com/gpu") (not (has $replicas (list "auto" (toString $count)))) -}}
+{{- $problems = append $problems (printf "%sgpu.count is %d, and %ssettings.DRAGOMAN_REPLICAS is %s: give an engine to each GPU, %d or auto" $at $count $at $replicas $count) -}}
 {{- end -}}
 {{- $quota := dig "limits" "cpu" "" $g.resources | toString -}}
 {{- if and (not $g.gpu.enabled) (not $quota) (eq (get $g.settings "DRAGOMAN_REPLICAS" | toString) "auto") -}}

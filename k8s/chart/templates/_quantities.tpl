@@ -13,12 +13,16 @@
 {{- end -}}
 {{- end -}}
 
+{{/* The same of a setting: the server counts in 1024 whichever way a unit is written, 20M, 20MB or 20MiB. */}}
+{{- define "dragoman.settingBytes" -}}
+{{- regexReplaceAll "([KMGT])$" (regexReplaceAll "i?B$" . "") "${1}i" | include "dragoman.bytes" -}}
+{{- end -}}
+
 {{/* A problem, where documents do not fit into /tmp: (at, values) of a group; who, if it is none. */}}
 {{- define "dragoman.overTmp" -}}
 {{- $settings := .values.settings -}}
 {{- $total := get $settings "DRAGOMAN_DOCUMENTS_TOTAL_BYTES" | default "128M" | include "dragoman.scalar" -}}
-{{- /* The server counts in 1024 whichever way a unit is written: 20M, 20MB or 20MiB. */ -}}
-{{- $bytes := regexReplaceAll "([KMGT])$" (regexReplaceAll "i?B$" $total "") "${1}i" | include "dragoman.bytes" -}}
+{{- $bytes := include "dragoman.settingBytes" $total -}}
 {{- $folder := get $settings "DRAGOMAN_DOCUMENTS_FOLDER" | default "/tmp" -}}
 {{- $isKeptThere := and (ne (get $settings "DRAGOMAN_DOCUMENTS" | toString) "false") (regexMatch "^/tmp(/|$)" $folder) -}}
 {{- $room := include "dragoman.bytes" .values.tmpSize -}}
