@@ -265,7 +265,7 @@ def test_keys_and_the_url_of_redis_are_secrets_that_the_pods_read(tmp_path: Path
     assert [*secrets[volume["secret"]["secretName"]]] == ["keys.toml"]
     assert "word" not in str([each for each in documents if each["kind"] != "Secret"])
     [policy] = of_kind(documents, "NetworkPolicy")
-    assert {"port": 6379, "protocol": "TCP"} in policy["spec"]["egress"][1]["ports"]
+    assert {"port": 6380, "protocol": "TCP"} in policy["spec"]["egress"][1]["ports"]
 
 
 def _models_folder(deployment: Manifest) -> str:

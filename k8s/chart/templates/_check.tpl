@@ -15,6 +15,13 @@
 {{- if and $v.reload.enabled (not $v.apiKeys.toml) (not $v.apiKeys.existingSecret) -}}
 {{- $problems = append $problems "reload.enabled needs apiKeys: without keys nobody is an administrator" -}}
 {{- end -}}
+{{- if ne $v.service.type "ClusterIP" -}}
+{{- if and $v.networkPolicy.enabled (not $v.networkPolicy.from) -}}
+{{- $problems = append $problems (printf "service.type is %s, and the NetworkPolicy lets nobody in from outside: name them in networkPolicy.from, {ipBlock: {cidr: 0.0.0.0/0}} for everybody" $v.service.type) -}}
+{{- end -}}
+{{- else if $v.service.externalTrafficPolicy -}}
+{{- $problems = append $problems (printf "service.externalTrafficPolicy is %s, and service.type is ClusterIP, which has none" $v.service.externalTrafficPolicy) -}}
+{{- end -}}
 {{- /* Of Deployments and Services, after the release's: whose else each is. */ -}}
 {{- $taken := dict -}}
 {{- if $v.router.enabled -}}{{- $_ := set $taken "router" "the router's own objects" -}}{{- end -}}
