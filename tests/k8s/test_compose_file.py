@@ -79,6 +79,19 @@ def test_the_keys_that_are_commented_out_are_a_directory_that_the_server_reads()
     assert added["bind"] == {"create_host_path": False}
 
 
+@pytest.mark.parametrize("name", SERVING)
+def test_checkpoints_are_read_only_and_both_file_and_page_say_what_packages_need(name: str) -> None:
+    target = SERVICES[name]["environment"]["DRAGOMAN_CHECKPOINT"]
+    [mount] = [each for each in SERVICES[name]["volumes"] if each["target"] == target]
+    assert mount["read_only"] is True
+    text = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
+    page = (ROOT / "docs/deployment.md").read_text(encoding="utf-8")
+    above = text[: text.index(f"source: {mount['source']}")].rpartition("- type: bind")[2]
+    for said in (above, page.partition("\n## Packages of Argos Translate\n")[2]):
+        assert "read_only: false" in said
+        assert "chown 10001 FOLDER" in said
+
+
 def test_whatever_is_mounted_is_in_the_repository_or_a_volume() -> None:
     yours = "./data"
     for service in SERVICES.values():

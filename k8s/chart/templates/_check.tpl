@@ -88,6 +88,7 @@
 {{- $problems = append $problems . -}}
 {{- end -}}
 {{- $problems = concat $problems (include "dragoman.contradictions" (dict "at" $at "settings" $g.settings) | fromJsonArray) -}}
+{{- $problems = concat $problems (include "dragoman.misplaced" (dict "at" $at "values" $g) | fromJsonArray) -}}
 {{- range $setting := list "DRAGOMAN_KEY_REQUIRED" "DRAGOMAN_METRICS_KEY_REQUIRED" -}}
 {{- if and (eq (get $g.settings $setting | toString) "true") (not $v.apiKeys.toml) (not $v.apiKeys.existingSecret) -}}
 {{- $problems = append $problems (printf "%ssettings.%s is true, and there are no apiKeys" $at $setting) -}}

@@ -85,7 +85,7 @@ capabilities: {drop: [ALL]}
 {{- define "dragoman.modelsVolume" -}}
 {{- $models := .values.models -}}
 {{- if eq $models.source "pvc" -}}
-persistentVolumeClaim: {claimName: {{ $models.pvc.claimName }}, readOnly: true}
+persistentVolumeClaim: {claimName: {{ $models.pvc.claimName }}, readOnly: {{ $models.pvc.readOnly }}}
 {{- else if eq $models.source "image" -}}
 image: {reference: {{ $models.image.reference | quote }}, pullPolicy: {{ $models.image.pullPolicy }}}
 {{- else if $models.pull.cache.persistent -}}
