@@ -15,6 +15,7 @@ _INTERNAL = frozenset(
     {
         "DRAGOMAN_BUILD_FLAGS",  # tests/containers
         "DRAGOMAN_CLIENTS",  # tests/clients
+        "DRAGOMAN_CRDS",  # tests/k8s
         "DRAGOMAN_IMAGE",  # tests/containers
         "DRAGOMAN_MANIFESTS",  # tests/k8s
         "DRAGOMAN_RELEASES",  # .github/workflows/release.yml

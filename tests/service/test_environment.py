@@ -1,6 +1,8 @@
 """Which DRAGOMAN_… variables stop a start."""
 
 import re
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +11,7 @@ from service.cli.network.train import DATA_VARIABLE
 from service.environment import OTHER_READERS, is_service_link, port_of, unknown_variables
 from service.settings import Settings
 from support.containers import IMAGE_VARIABLE
+from support.custom_kinds import DEFINITIONS_VARIABLE as CRDS_VARIABLE
 from support.manifests import RENDERED_VARIABLE
 from support.running_server import ROOT
 
@@ -54,6 +57,32 @@ def test_settings_in_any_case_and_the_projects_other_variables_are_known() -> No
     assert _complaints(**known, **dict.fromkeys(OTHER_READERS, ""), dragoman_host="", PATH="") == []
     named = {DATA_VARIABLE, REVISION_VARIABLE, IMAGE_VARIABLE, RENDERED_VARIABLE}
     assert named <= OTHER_READERS
+
+
+def test_every_variable_that_the_project_reads_is_known() -> None:
+    """Who has set one for a test, and then starts a server, meant that test and no setting."""
+    macros = {
+        name
+        for path in (ROOT / "model/native/src").rglob("*.*")
+        for name in re.findall(r"\bDRAGOMAN_[A-Z0-9_]+", path.read_text(encoding="utf-8"))
+    }
+    found = set()
+    for path in _sources():
+        text = path.read_text(encoding="utf-8")
+        found |= {*re.findall(r"""(?:["']|\$\{?)(DRAGOMAN_[A-Z0-9_]*[A-Z0-9])\b(?![*_])""", text)}
+    known = {f"DRAGOMAN_{name.upper()}" for name in Settings.model_fields} | OTHER_READERS
+    assert {CRDS_VARIABLE, IMAGE_VARIABLE} <= found
+    assert found - macros - known == set()
+
+
+def _sources() -> Iterator[Path]:
+    """Programs of the project; tests name variables that nothing reads, so only what they share."""
+    for folder in ("model", "service", "tools", "benchmarks", "experiments", "examples", "tests"):
+        for path in (ROOT / folder).rglob("*.py"):
+            if not path.name.startswith("test_"):
+                yield path
+    yield from (path for path in (ROOT / ".ci").iterdir() if path.is_file())
+    yield from (ROOT / name for name in ("Makefile", "docker-compose.yml", "setup.py"))
 
 
 def test_what_kubernetes_sets_for_a_service_of_that_name_is_known() -> None:
