@@ -14,7 +14,7 @@ INSTALLED := $(VENV)/.installed
 .PHONY: help install serve test check lint types imports test-gpu test-documents test-monitoring test-parity test-browser test-registry test-ray test-s3 test-contract test-asan test-tsan test-levels test-same-bits test-replicas bench-served bench-peers bench-report bench-gpu fuzz soak audit sbom image-sbom base-image wheel image test-image manifests clean
 
 help: ## Show this list
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
 install: $(INSTALLED) ## Make .venv with everything in it
 
@@ -104,7 +104,7 @@ test-levels: install ## Run the kernels' tests by every further instruction set 
 test-same-bits: install ## Compare kernels for NEON (by qemu), AVX-VNNI and AMX (emulated) with those for AVX2; start them on old processors
 	BIN=$(BIN) .ci/same-bits
 
-bench-served: install ## Measure the running service at 1, 8 and 32 clients
+bench-served: install ## Measure a service that it starts, at 1, 8 and 32 clients
 	$(BIN)/python -m benchmarks.served
 
 bench-peers: install ## Compare with CTranslate2 and Hugging Face; ISA=avx2 holds both to it; BENCH_FLAGS=--quick to try it
@@ -116,7 +116,7 @@ bench-report: install ## Write docs/benchmarks.md and the README's table from th
 bench-gpu: install ## Measure everything on a CUDA device in nine minutes; DRAGOMAN_DATA for BLEU
 	$(BIN)/python -m benchmarks.gpu $(if $(DRAGOMAN_DATA),--data "$(DRAGOMAN_DATA)") $(BENCH_FLAGS)
 
-fuzz: install ## Send 10,000 generated requests to a running service
+fuzz: install ## Send 10,000 generated requests to a service that it starts
 	PYTHONPATH=tests $(BIN)/python -m benchmarks.fuzz
 
 soak: install ## Prove what docs/reliability.md promises, about 50 minutes; SOAK_FLAGS=--quick to try it
@@ -157,5 +157,7 @@ manifests: install ## Write what is generated in k8s/, then build and validate a
 	k8s/overlays/monitoring/generate
 	.ci/manifests
 
-clean: ## Remove the environment and all caches
+clean: ## Remove the environment, the compiled kernels and all caches
 	rm -rf $(VENV) $(AUDIT_VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -f model/native/_kernels*.so
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -251,6 +251,16 @@ def test_the_gpu_overlay_asks_for_one_gpu_and_tolerates_its_nodes() -> None:
     assert {name: str(composed[name]) for name in settings} == settings
 
 
+@pytest.mark.parametrize(
+    ("page", "heading"), [("docs/settings.md", "## On a GPU"), ("docs/deployment.md", "### CUDA")]
+)
+def test_the_commands_of_the_pages_have_the_numbers_of_the_overlay(page: str, heading: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8").partition(f"\n{heading}\n")[2]
+    assert dict(re.findall(r"(DRAGOMAN_\w+)=(\w+)", re.split(r"\n#+ |: ", text)[0])) == (
+        _gpu_settings()
+    )
+
+
 def _gpu_settings() -> dict[str, str]:
     """What the overlay adds to the base's settings."""
     [merged] = load(K8S / "overlays/gpu/kustomization.yaml")
