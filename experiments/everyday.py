@@ -64,12 +64,16 @@ def known_sentences(data: Path) -> Iterator[str]:
 
 
 def everyday(data: Path, pairs: Sequence[str]) -> Iterator[str]:
-    """The English side of the pairs' everyday corpora, as far as they have them."""
+    """The English side of the pairs' everyday corpora, as far as they have them.
+
+    Raises:
+        ConfigError: A pair has none.
+    """
     for pair in pairs:
         folder = data / pair / "train"
-        for corpus in CORPORA:
-            if any(folder.glob(f"{corpus}.en*")):
-                yield from read_lines(find_text(folder, corpus, "en"))
+        there = [corpus for corpus in CORPORA if any(folder.glob(f"{corpus}.en*"))]
+        for corpus in there or CORPORA[:1]:
+            yield from read_lines(find_text(folder, corpus, "en"))
 
 
 def key(line: str) -> str:

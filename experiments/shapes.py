@@ -17,7 +17,7 @@ from pathlib import Path
 import yaml
 
 from commands import one_line_errors, run_all
-from made_of import digest, read_note, write_note
+from made_of import check_same, digest, write_note
 from model.checkpoint.files.checksums import CHECKSUMS_FILE
 from model.train.data.parallel import find_text
 from model.train.files import write_whole
@@ -71,21 +71,16 @@ def translate(source: Path, checkpoint: Path, threads: Sequence[str]) -> Path:
     """
     text, note = FOLDER / "text.gz", FOLDER / "made-of.sha256"
     with locked():
-        made_of = {"teacher": digest(checkpoint / CHECKSUMS_FILE), "text": digest(source)}
-        if not text.exists():
-            write_note(note, made_of)
-            words = ["translate", str(source), "--checkpoint", str(checkpoint)]
-            run_all([[*words, "--output", str(text), *threads]])
+        made_of = {
+            "teacher": (checkpoint, digest(checkpoint / CHECKSUMS_FILE)),
+            "text": (source, digest(source)),
+        }
+        if text.exists():
+            check_same(text, note, made_of, "students")
             return text
-        noted = read_note(note)
-    for key, path in (("teacher", checkpoint), ("text", source)):
-        if noted.get(key) != made_of[key]:
-            is_other = f"was made with another {key} than {path}"
-            is_unknown = f"may be of another {key} than {path}: {note} does not name it"
-            raise SystemExit(
-                f"{text} {is_other if key in noted else is_unknown}; to begin anew, move {FOLDER}"
-                " away, whose students have learnt from it"
-            )
+        write_note(note, {key: found for key, (_, found) in made_of.items()})
+        words = ["translate", str(source), "--checkpoint", str(checkpoint)]
+        run_all([[*words, "--output", str(text), *threads]])
     return text
 
 

@@ -17,6 +17,8 @@ import yaml
 from text_files import write_lines
 
 from commands import one_line_errors, run_all
+from made_of import check_same, digest, write_note
+from model.checkpoint.files.checksums import CHECKSUMS_FILE
 from model.train.data.parallel import find_text, read_lines
 from model.train.files import write_whole
 from model.train.saved.retention import CHECKPOINT_FOLDER
@@ -35,6 +37,7 @@ OTHER_SIDE = {
     "target_language": "source_language",
     "target_tag": "source_tag",
 }
+SWAPPED_FILES = {"source_file": "target_file", "target_file": "source_file"}
 OF_A_DIRECTION = ("folder", *OTHER_SIDE, "train", "dev", "report")
 """Keys of `data` that stand in each of its `pairs` where these are listed."""
 
@@ -111,13 +114,17 @@ def both_ways(data: Mapping[str, Any]) -> Document:
     text = {key: value for key, value in data.items() if key not in OF_A_DIRECTION}
     there = {key: data[key] for key in OF_A_DIRECTION if key in data}
     back = {OTHER_SIDE.get(key, key): value for key, value in there.items()}
+    back["train"] = [
+        {SWAPPED_FILES.get(key, key): value for key, value in corpus.items()}
+        for corpus in there["train"]
+    ]
     return text | {"pairs": [there, back]}
 
 
 def placed(corpus: Mapping[str, Any], data: Path, folder: Path) -> Document:
     """A corpus whose files are where they are on this machine."""
     places, found = {"DATA": data, "FOLDER": folder}, dict(corpus)
-    for key in ("source_file", "target_file"):
+    for key in SWAPPED_FILES:
         if key in found:
             first, _, rest = found[key].partition("/")
             found[key] = str(places[first] / rest)
@@ -127,20 +134,35 @@ def placed(corpus: Mapping[str, Any], data: Path, folder: Path) -> Document:
 def prepare(
     group: Document, experiment: Document, data: Path, folder: Path, threads: Sequence[str]
 ) -> None:
-    """Translate the texts that an experiment names, unless they are there."""
+    """Translate the texts that an experiment names, unless they are there.
+
+    Raises:
+        SystemExit: One that is there was made by another checkpoint, or of another text.
+    """
     directions = experiment["data"].get("pairs", [experiment["data"]])
     corpora = [corpus for direction in directions for corpus in direction["train"]]
-    named = {corpus.get(key) for corpus in corpora for key in ("source_file", "target_file")}
+    named = {corpus.get(key) for corpus in corpora for key in SWAPPED_FILES}
     for name, made_of in group.get("texts", {}).items():
         path = folder / name
-        if str(path) not in named or path.exists():
+        if str(path) not in named:
             continue
+        source, checkpoint = text_file(data, made_of["source"]), Path(made_of["checkpoint"])
         plain = path.with_name(f"untagged-{name}") if "tag" in made_of else path
-        words = ["translate", str(text_file(data, made_of["source"]))]
-        words += ["--checkpoint", made_of["checkpoint"], "--output", str(plain), *threads]
+        words = ["translate", str(source), "--checkpoint", str(checkpoint)]
+        words += ["--output", str(plain), *threads]
+        digests = {
+            "checkpoint": (checkpoint, digest(checkpoint / CHECKSUMS_FILE)),
+            "text": (source, digest(source)),
+        }
         if "nearest_to" in made_of:
             nearest = text_file(data, made_of["nearest_to"])
             words += ["--nearest-to", str(nearest), "--beam-size", "8"]
+            digests["other side"] = (nearest, digest(nearest))
+        note = path.with_name(f"{name}.made-of.sha256")
+        if path.exists():
+            check_same(path, note, digests, "trials")
+            continue
+        write_note(note, {key: found for key, (_, found) in digests.items()})
         run_all([words])
         if "tag" in made_of:
             write_lines(path, [f"{made_of['tag']}{line}" for line in read_lines(plain)])

@@ -150,6 +150,10 @@ class TrainingError(DragomanError):
     """Training cannot go on (a diverged loss, a state that does not fit the run)."""
 
 
+class UnwritableError(TrainingError):
+    """A file of a run cannot be written, such as on a full disk; no key of its file is why."""
+
+
 class DocumentError(DragomanError):
     """A document cannot be read: it is damaged, encrypted, too large or of another kind.
 

@@ -14,7 +14,7 @@ from tempfile import TemporaryFile
 
 from safetensors import SafetensorError
 
-from model.errors import TrainingError
+from model.errors import TrainingError, UnwritableError
 from model.system.paths import flush
 
 PARTIAL_SUFFIX = ".partial"
@@ -31,7 +31,7 @@ def whole_file(path: Path, what: str = "", *, previous: Path | None = None) -> I
         previous: Gets what stood at `path`; None drops it.
 
     Raises:
-        TrainingError: The file cannot be written; nothing is left of it, and what stood at `path`
+        UnwritableError: The file cannot be written; nothing is left of it, and what stood at `path`
             still stands there.
     """
     partial = path.with_suffix(PARTIAL_SUFFIX)
@@ -45,7 +45,7 @@ def whole_file(path: Path, what: str = "", *, previous: Path | None = None) -> I
     except (OSError, RuntimeError, SafetensorError) as error:  # torch makes the second of the first
         with suppress(OSError):  # the error before it is the one to raise
             partial.unlink()
-        raise TrainingError(
+        raise UnwritableError(
             f"{unwritable(path, error, what)}; what was saved before is whole"
         ) from error
 
@@ -54,7 +54,7 @@ def write_whole(path: Path, data: bytes) -> None:
     """Write a file whole, or not at all.
 
     Raises:
-        TrainingError: It cannot be written, such as on a full disk; what stood there still does.
+        UnwritableError: It cannot be written, such as on a full disk; what stood there still does.
     """
     with whole_file(path) as partial:
         partial.write_bytes(data)

@@ -101,6 +101,8 @@ def _distinct(
     kept: list[_Segment] = []
     num_links = 0
     for source_ids, target_ids in segments:
+        if not (len(source_ids) and len(target_ids)):
+            continue
         source, target = np.unique(source_ids), np.unique(target_ids)
         num_links += (len(source) + 1) * len(target)
         if num_links > max_links:

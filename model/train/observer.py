@@ -189,7 +189,7 @@ class RunObserver:
         if run.save_every_updates and num_updates >= run.save_every_updates:
             return True
         seconds = progress.elapsed_seconds - self._saved.elapsed_seconds
-        return seconds >= 60.0 * run.save_every_minutes
+        return 0.0 < 60.0 * run.save_every_minutes <= seconds
 
     def _save(self, progress: Progress) -> None:
         with self._time_left.saving():

@@ -8,6 +8,7 @@ from pathlib import Path
 import everyday
 import pytest
 
+from model.errors import DataError
 from model.train.data.parallel import read_lines
 
 TEXTS = {
@@ -56,3 +57,19 @@ def test_a_machines_sentences_are_the_source_and_begin_with_a_tag(
     chinese, english = (read_lines(everyday.FOLDER / f"zh.{side}.gz") for side in ("zh", "en"))
     assert chinese == ["* 0", "* 1", "* 2", "* 3"]
     assert english == everyday.new_sentences(data)
+
+
+def test_a_folder_without_the_text_is_refused_before_anything_is_written(
+    tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    made = everyday.FOLDER / "zh.en.gz"
+    made.parent.mkdir(parents=True)
+    made.write_bytes(b"hours of work")
+    for path in (data / "en-fr" / "train").iterdir():
+        path.unlink()
+    for folder in (data, tmp_path / "none"):
+        monkeypatch.setattr(sys, "argv", ["everyday.py", str(folder)])
+        with pytest.raises(DataError, match=r"train/tatoeba\.en"):
+            everyday.main()
+    assert made.read_bytes() == b"hours of work"

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import trials
 
+from model.checkpoint.files.checksums import CHECKSUMS_FILE
 from model.train.config.experiment import Experiment, read_experiment
 
 Commands = list[Sequence[str]]
@@ -20,6 +21,10 @@ def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Commands:
         path = tmp_path / "data" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("one\n", encoding="utf-8")
+    for name in ("en-zh-small", "zh-en-small"):
+        checksums = tmp_path / "checkpoints" / name / CHECKSUMS_FILE
+        checksums.parent.mkdir(parents=True)
+        checksums.write_text(name, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     found: Commands = []
 
@@ -119,3 +124,31 @@ def test_one_network_for_both_directions_learns_the_same_text_there_and_back(
     assert (back.source_language, back.target_language) == ("en", "zh")
     assert (back.target_tag, back.source_tag) == (alone.source_tag, alone.target_tag)
     assert (back.train, back.dev_corpora) == (alone.train, alone.dev_corpora)
+
+
+@pytest.mark.parametrize(
+    ("changed", "key"),
+    [
+        ("checkpoints/zh-en-small/checksums.sha256", "checkpoint"),
+        ("data/en-zh/train/tatoeba.zh", "text"),
+        ("data/en-zh/train/tatoeba.en", "other side"),
+    ],
+)
+def test_texts_of_another_checkpoint_or_other_text_are_refused(
+    commands: Commands, monkeypatch: pytest.MonkeyPatch, changed: str, key: str
+) -> None:
+    run(monkeypatch, "recipes", "--only", "distillation")
+    Path(changed).write_text("another\n", encoding="utf-8")
+    commands.clear()
+    with pytest.raises(SystemExit, match=f"best.en.gz was made with another {key} than"):
+        run(monkeypatch, "recipes", "--only", "distillation")
+    assert commands == []
+
+
+def test_files_of_a_corpus_change_sides_with_its_direction() -> None:
+    there = {"source_language": "zh", "target_language": "en"}
+    corpus = {"name": "made", "source_file": "made.zh.gz", "target_file": "real.en"}
+    _, back = trials.both_ways(there | {"train": [corpus], "dev": []})["pairs"]
+    assert back["train"] == [
+        {"name": "made", "source_file": "real.en", "target_file": "made.zh.gz"}
+    ]

@@ -45,6 +45,12 @@ def test_the_training_job_resumes_what_has_a_state_and_only_that(tmp_path: Path)
     first = _run_job_script(tmp_path, environment)
     assert first[:2] == ["train", environment["EXPERIMENT"]]
     assert "--resume" not in first
+    assert _run_job_script(tmp_path, environment | {"START_FROM": "a b"}) == [
+        *first,
+        "--start-from",
+        "a",
+        "b",  # one word to the command: lines are split here
+    ]
     for name in ("state.pt", "state-previous.pt"):  # a kill between two saves leaves the latter
         (output / name).touch()
         assert _run_job_script(tmp_path, environment) == [*first, "--resume"]

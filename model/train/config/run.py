@@ -46,8 +46,10 @@ class RunConfig:
             ends with an error when more than so many in a row are.
         seed: Of the weights, the dropout and the order of batches.
         log_every_updates: Updates between two lines of progress.
-        save_every_minutes: Minutes between two saves of the state a run resumes from.
+        save_every_minutes: Minutes between two saves of the state a run resumes from; 0 leaves it
+            to the updates.
         save_every_updates: Updates between two such saves, besides; 0 leaves it to the minutes.
+            With neither, a state is saved before the first update, at a stop and at the end.
         snapshot_every_updates: Updates between two snapshots of the weights, which are scored
             on the dev text and averaged at the end.
         num_snapshots: Snapshots kept, the latest ones.

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import yaml
 
-from model.errors import ConfigError, DataError, InputError, TrainingError
+from model.errors import ConfigError, DataError, InputError, TrainingError, UnwritableError
 
 _SUBJECT = re.compile(r"[\w-]+(?:\[\d+\])*(?:\.[\w-]+(?:\[\d+\])*)*")
 _MAX_KEYS = 100_000
@@ -44,7 +44,7 @@ class KeyPlaces:
         Raises:
             ConfigError: The block did, or raised an `InputError`.
             DataError: The block did.
-            TrainingError: The block did.
+            TrainingError: The block did; one about a file stays as it is.
         """
         try:
             yield
@@ -54,6 +54,8 @@ class KeyPlaces:
             raise ConfigError(self.message(str(error), key, *exact)) from error
         except DataError as error:
             raise DataError(self.message(str(error), key, *exact)) from error
+        except UnwritableError:
+            raise
         except TrainingError as error:
             raise TrainingError(self.message(str(error), key, *exact)) from error
 

@@ -177,8 +177,12 @@ def report_corpus(direction: str, name: str, verdicts: NDArray[np.uint8]) -> Cor
 
 
 def script_share(text: str, names: frozenset[str]) -> float:
-    """Share of a text's letters whose script is one of `names`; 1 for a text without letters."""
-    letters = [character for character in text if character.isalpha()]
+    """Share of a text's letters whose script is one of `names`; 1 for a text without letters.
+
+    Half-width and full-width letters count as those that they stand for.
+    """
+    folded = unicodedata.normalize("NFKC", text)
+    letters = [character for character in folded if character.isalpha()]
     if not letters:
         return 1.0
     return sum(_script(letter) in names for letter in letters) / len(letters)
@@ -191,4 +195,5 @@ def _letters(text: str) -> str:
 @lru_cache(maxsize=65536)
 def _script(letter: str) -> str:
     # A letter's name begins with its script: "LATIN SMALL LETTER A", "CJK UNIFIED IDEOGRAPH-4E00".
-    return unicodedata.name(letter, "").partition(" ")[0].partition("-")[0]
+    script = unicodedata.name(letter, "").partition(" ")[0].partition("-")[0]
+    return "CJK" if script == "IDEOGRAPHIC" else script  # U+3005 and its like

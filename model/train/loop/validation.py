@@ -181,20 +181,6 @@ class Validator:
                 return DevScore(loss=loss, bleu=math.nan, chrf=math.nan)
         return DevScore(loss=loss, bleu=found.bleu.value, chrf=found.chrf.value)
 
-    def translate(
-        self,
-        transformer: Transformer,
-        dev: DevText,
-        search: SearchConfig,
-        should_stop: ShouldStop = never,
-    ) -> Evaluation:
-        """Translate a corpus by a network in eval mode, and score it.
-
-        Raises:
-            StoppedError: `should_stop` returned true after a segment.
-        """
-        return self._translated(self._translator(transformer), dev, search, should_stop)
-
     def _translator(self, transformer: Transformer) -> Translator:
         """A network as it is served on its device."""
         precision, limits = served_form(transformer.target_embedding.weight.device)

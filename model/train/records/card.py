@@ -128,6 +128,8 @@ def _scores(experiment: Experiment, facts: CardFacts) -> str:
 
 
 def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table; its cells are Markdown."""
+    """A table; its cells are Markdown, in which a bar ends none."""
     lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return "\n".join(
+        f"| {' | '.join(cell.replace('|', '&#124;') for cell in line)} |" for line in lines
+    )

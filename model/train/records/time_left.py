@@ -79,7 +79,8 @@ class TimeLeft:
     def _num_saves(self, progress: Progress, num_updates: int) -> int:
         """Number still to come: at every interval, and at the end."""
         every = self._run.save_every_updates or math.inf
-        if update_seconds := self._update_seconds(progress):
+        update_seconds = self._update_seconds(progress)
+        if update_seconds and self._run.save_every_minutes:
             every = min(every, 60.0 * self._run.save_every_minutes / update_seconds)
         return int(num_updates / max(every, 1.0)) + 1
 

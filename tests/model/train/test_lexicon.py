@@ -67,3 +67,12 @@ def test_segments_are_read_while_there_is_room() -> None:
 def test_no_text_teaches_nothing() -> None:
     with pytest.raises(DataError, match="no segment to learn from"):
         learn_shortlist([], num_sources=2, num_targets=2, num_frequent=1, num_best=1)
+    with pytest.raises(DataError, match="no segment to learn from"):
+        learn_shortlist([([], [])], num_sources=2, num_targets=2, num_frequent=1, num_best=1)
+
+
+def test_segments_of_one_side_alone_are_left_out() -> None:
+    learnt = learn_shortlist(
+        [([0], [1]), ([], [1]), ([1], [])], num_sources=2, num_targets=2, num_frequent=1, num_best=1
+    )
+    assert learnt.num_segments == 1

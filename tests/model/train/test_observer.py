@@ -310,3 +310,10 @@ def test_a_run_that_was_over_is_finished_by_other_dev_text(
     assert after["best_score"] is None
     assert after["best_update"] == before["best_update"]
     assert (output / "checkpoint" / "model.safetensors").is_file()
+
+
+def test_no_minutes_leave_the_saves_to_the_updates(data_folder: Path, tmp_path: Path) -> None:
+    settings = replace(SHORT.run, save_every_minutes=0.0, save_every_updates=4)
+    run(data_folder, tmp_path, experiment=replace(SHORT, run=settings))
+    found = torch.load(tmp_path / "state-previous.pt", weights_only=True)["progress"]
+    assert found["update"] == 8  # the last one is of the end

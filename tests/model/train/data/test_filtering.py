@@ -120,6 +120,9 @@ def test_scripts_are_known_by_language_or_by_subtag() -> None:
     assert script_names("sr-Cyrl") == script_names("sr-cyrl") == {"CYRILLIC"}
     assert script_names("EN") == script_names("en-Latn-GB") == {"LATIN"}
     assert script_share("ひらがな", script_names("ja")) == 1.0
+    assert script_share("ｶﾀｶﾅ 人々 ﾊﾟｰ", script_names("ja")) == 1.0
+    assert script_share("ﾡ한", script_names("ko")) == 1.0
+    assert script_share("ＡＢＣ", script_names("en")) == 1.0
     assert script_share("Ünïcödé", script_names("de")) == 1.0
     assert script_share("ab猫猫", script_names("en")) == 0.5
     with pytest.raises(ConfigError, match="min_script_share: the script of 'sr' is not known"):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from model.errors import DataError, TrainingError
+from model.errors import DataError, TrainingError, UnwritableError
 from model.train.config.data import CorpusConfig, DataConfig, DirectionConfig
 from model.train.config.experiment import Experiment
 from model.train.config.filters import FilterConfig
@@ -338,7 +338,7 @@ def test_a_vocabulary_that_cannot_be_written_is_named_and_leaves_nothing(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(Path, "write_bytes", fail)
-    with pytest.raises(TrainingError, match=r"joint\.spm: cannot be written: No space left"):
+    with pytest.raises(UnwritableError, match=r"^\S+joint\.spm: cannot be written: No space left"):
         read(folder)
     assert not list((folder / "run").iterdir())
 

@@ -41,3 +41,12 @@ def test_a_card_counts_the_epochs(num_epochs: int, text: str) -> None:
     progress = Progress(update=12, position=BatchPosition(epoch=num_epochs, index=3))
     facts = replace(FACTS, progress=progress)
     assert text in write_card(EXPERIMENT, network(), facts, command="dragoman train tiny.yaml")
+
+
+def test_a_bar_in_a_licence_ends_no_cell() -> None:
+    (report,) = FACTS.reports
+    corpus = replace(EXPERIMENT.data.train[0], name=report.name, licence="MIT | Apache-2.0")
+    experiment = replace(EXPERIMENT, data=replace(EXPERIMENT.data, train=(corpus,)))
+    card = write_card(experiment, network(), FACTS, command="dragoman train tiny.yaml")
+    (row,) = [line for line in card.splitlines() if "MIT &#124; Apache-2.0" in line]
+    assert row.count("|") == 5
