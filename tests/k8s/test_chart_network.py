@@ -45,13 +45,12 @@ def test_behind_a_router_the_groups_are_the_clusters_alone() -> None:
     )
 
 
-def test_a_client_comes_back_to_the_pod_that_has_its_documents() -> None:
+def test_what_a_client_sends_is_spread_unless_it_is_to_come_back_to_its_documents() -> None:
     [base] = of_kind(source("base"), "Service")
-    assert base["spec"]["sessionAffinity"] == "ClientIP"
-    assert _services(chart())[""]["sessionAffinity"] == "ClientIP"
-    services = _services(chart(*GROUPS))
+    assert base["spec"]["sessionAffinity"] == "None"
+    assert _services(chart())[""]["sessionAffinity"] == "None"
+    services = _services(chart(*GROUPS, "service.sessionAffinity=ClientIP"))
     assert [each["sessionAffinity"] for each in services.values()] == ["ClientIP", "ClientIP"]
-    assert _services(chart("service.sessionAffinity=None"))[""]["sessionAffinity"] == "None"
 
 
 def test_a_routers_few_pods_reach_all_of_a_groups() -> None:
