@@ -1,9 +1,8 @@
 """Dispatcher of requests to groups: takes one, finds whom to ask, asks, and answers.
 
-Owns the ways in which groups are asked: one by its languages, all for a list, one after another for
-what has an id, any for what is the same everywhere; and when the next one is asked: where nothing
-of the request was begun, or asking twice changes nothing. Whom languages mean is
-`service.router.choice`; connections are `service.router.pool`.
+Owns the ways in which groups are asked: one by its languages, all for a list, each of their servers
+for what these keep, any for what is the same everywhere. Whom languages mean is
+`service.router.choice`; who is asked next is `service.router.asking`.
 """
 
 import asyncio
@@ -28,11 +27,11 @@ from service.api.libretranslate.reply import detected_language
 from service.errors import RequestError
 from service.http.arrivals import Arrivals
 from service.http.body import BodyReader, body_type, check_encoding, decode_object
-from service.http.disconnect import cancelled_on_disconnect
 from service.http.forms import decode_form
 from service.http.replies import JsonReply
 from service.http.uploads import FORM_TYPE, check_announced
 from service.models.requests.detection import LanguageDetection
+from service.router.asking import Asking, copied
 from service.router.choice import (
     choose,
     group_of_dictionaries,
@@ -41,29 +40,16 @@ from service.router.choice import (
 )
 from service.router.connection import Asked, Body, BytesBody
 from service.router.directory import Directory, GroupState
-from service.router.groups import (
-    NOT_REACHED,
-    ConnectError,
-    LostError,
-    group_lost,
-    group_unavailable,
-)
 from service.router.joining import joined, summed
-from service.router.metrics import RouterMetrics
+from service.router.members import Member
 from service.router.passing_on import PassedAnswer, asked_of
-from service.router.pool import Answer
 from service.router.room import UploadRoom
 from service.router.uploads import new_file, received
-from service.router.watch import Watch
 from service.router.wording import OF_DOCUMENTS, OF_TEXTS, Values, Wording
 from service.settings import Settings
 
-_MAX_LIST_BYTES = 32 * 2**20
 _MAX_INLINE_BYTES = 16 * 1024
 """Decoding more would hold the event loop for more than a millisecond."""
-_UNKNOWN = 404
-_BRIEF_SECONDS = 1.0
-"""That a group which is away is asked for what it alone may have: it may be back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,29 +57,27 @@ class Dispatcher:
     """The parts of one router.
 
     Attributes:
-        watch: The groups, as they answered last.
+        asking: Asks the groups.
         settings: Limits of bodies and of texts, and trusted proxies.
         reader: Of bodies that are no documents.
         arrivals: Bodies that are being read.
         detection: Tells languages among those of all groups.
-        metrics: Where groups are counted.
         lists: Which languages glossaries can be for.
         room: Bytes of documents that are here.
     """
 
-    watch: Watch
+    asking: Asking
     settings: Settings
     reader: BodyReader
     arrivals: Arrivals
     detection: LanguageDetection
-    metrics: RouterMetrics
     lists: LanguageLists
     room: UploadRoom
 
     @property
     def directory(self) -> Directory:
         """What is known of the groups now."""
-        return self.watch.directory
+        return self.asking.watch.directory
 
     async def translate(self, request: Request) -> Response:
         """Pass a translation to the group of its languages."""
@@ -102,8 +86,7 @@ class Dispatcher:
         values = await self._values(request, data, takes_forms=wording.takes_forms)
         find, read_texts = partial(wording.find, values), partial(self._texts, wording, values)
         groups = await choose(self.directory, find, read_texts, self._detect)
-        name, answer = await self._first(request, self._asked(request, data), groups)
-        return PassedAnswer(answer, name)
+        return await self._passed(request, self._asked(request, data), groups, wording, values)
 
     async def upload(self, request: Request) -> Response:
         """Pass a document to the group of its languages; it is kept meanwhile, if there is room."""
@@ -120,17 +103,16 @@ class Dispatcher:
                 request, file, wording, self.arrivals, hold=hold, max_bytes=max_bytes
             )
             groups = groups_of_document(self.directory, partial(wording.find, values))
-            name, answer = await self._first(request, self._asked(request, body), groups)
-            return PassedAnswer(answer, name)
+            return await self._passed(request, self._asked(request, body), groups, wording, values)
 
     async def detect(self, request: Request) -> Response:
         """Tell a text's language among those of all groups, if a group would tell it its own."""
         data = await self.reader.read_bytes(request)
         asked = self._asked(request, data)
-        name, answer = await self._first(request, asked, self.directory.answering)
-        body = await self._read(answer, name)
+        name, answer = await self.asking.first(request, asked, self.directory.answering)
+        body = await self.asking.read(answer, name)
         if answer.status != 200 or not self.detection.is_on:
-            return _copied(answer, body)
+            return copied(answer, body)
         texts = OF_TEXTS["/translate"].texts(await self._values(request, data, takes_forms=True))
         tags = languages_by_likelihood(self.directory.table)
         ranked = await self.detection.ranked([" ".join(texts)], tags, "interactive")
@@ -148,122 +130,57 @@ class Dispatcher:
         group = group_of_dictionaries(self.directory, [one.languages for one in dictionaries])
         if group is None:
             raise unsupported("dictionaries", reason="no group translates all of these languages")
-        return PassedAnswer(await self._ask(request, self._asked(request, data), group), group.name)
+        answer = await self.asking.ask(request, self._asked(request, data), group)
+        return PassedAnswer(answer, group.name)
 
     async def joined_list(self, request: Request) -> Response:
-        """Join a list of all groups that answer."""
-        return await self._joined(request, self.directory.answering, joined, is_whole=False)
+        """Join a list of all groups that answer, of which one server has what all have."""
+        places = [(group, None) for group in self.directory.answering]
+        return await self._joined(request, places, joined, is_whole=False)
 
     async def complete_list(self, request: Request) -> Response:
-        """Join a list of all groups, of which none may be missing."""
+        """Join a list of all servers of all groups, of which none may be missing."""
         away = self.directory.away
         if away:
             raise groups_unavailable(away)
-        return await self._joined(request, self.directory.groups, summed, is_whole=True)
+        places = [
+            (group, member)
+            for group in self.directory.groups
+            for member in await self.asking.members(group)
+            if member.is_named
+        ]
+        return await self._joined(request, places, summed, is_whole=True)
 
     async def by_id(self, request: Request) -> Response:
-        """Ask one group after another until one knows what is asked for.
-
-        Those that are away come last, and only where asking changes nothing. While one of them may
-        have it, nobody says that there is no such thing.
-        """
+        """Ask one server after another, of all groups, until one knows what is asked for."""
         asked = self._asked(request, await self.reader.read_bytes(request))
-        unknown = refusal = failure = None
-        missing: set[str] = set()
-        for group in (*self.directory.answering, *self.directory.away):
-            is_away = not group.is_answering
-            if is_away and not asked.is_safe:
-                missing.add(group.name)
-                continue
-            found = await self._tried(request, asked, group, is_brief=is_away)
-            if isinstance(found, RequestError):
-                missing.add(group.name)
-                failure = failure or (None if is_away else found)
-            elif found.is_refusal:
-                refusal = refusal or PassedAnswer(found, group.name)
-            elif found.status == _UNKNOWN:
-                unknown = _copied(found, await self._read(found, group.name))
-            else:
-                return PassedAnswer(found, group.name)
-        if refusal is not None:
-            return refusal
-        if failure is not None and failure.problem.code != NOT_REACHED:
-            raise failure
-        if missing:
-            raise groups_unavailable([one for one in self.directory.groups if one.name in missing])
-        assert unknown is not None  # a router has a group
-        return unknown
+        groups = (*self.directory.answering, *self.directory.away)
+        return await self.asking.who_knows(request, asked, groups)
 
     async def from_any(self, request: Request) -> Response:
         """Pass on what every group answers alike."""
         asked = self._asked(request, await self.reader.read_bytes(request))
-        name, answer = await self._first(request, asked, self.directory.answering)
+        name, answer = await self.asking.first(request, asked, self.directory.answering)
+        return PassedAnswer(answer, name)
+
+    async def _passed(
+        self,
+        request: Request,
+        asked: Asked,
+        groups: Sequence[GroupState],
+        wording: Wording,
+        values: Values,
+    ) -> Response:
+        """The answer of the first group; of a server that knows the glossary that is named."""
+        if any(values.get(name) for name in wording.glossaries):
+            return await self.asking.who_knows(request, asked, (*groups, *self.directory.away))
+        name, answer = await self.asking.first(request, asked, groups)
         return PassedAnswer(answer, name)
 
     def _asked(self, request: Request, body: bytes | Body) -> Asked:
         """What groups are asked for a request with this body."""
         data = BytesBody(data=body) if isinstance(body, bytes) else body
         return asked_of(request, data, self.settings.trusted_proxies)
-
-    async def _first(
-        self, request: Request, asked: Asked, groups: Sequence[GroupState]
-    ) -> tuple[str, Answer]:
-        """The answer of the first group that does not refuse all; else the first one's refusal.
-
-        Raises:
-            RequestError: As of `_ask`.
-        """
-        refusal: tuple[str, Answer] | None = None
-        failure: RequestError | None = None
-        for group in groups:
-            found = await self._tried(request, asked, group)
-            if isinstance(found, RequestError):
-                failure = failure or found
-            elif found.is_refusal:
-                refusal = refusal or (group.name, found)
-            else:
-                return group.name, found
-        if refusal is not None:
-            return refusal
-        raise failure or groups_unavailable(self.directory.groups)
-
-    async def _tried(
-        self, request: Request, asked: Asked, group: GroupState, *, is_brief: bool = False
-    ) -> Answer | RequestError:
-        """A group's answer, or why there is none where another group may be asked instead.
-
-        Raises:
-            RequestError: A 502: it gave no answer, and may have done what was asked.
-        """
-        try:
-            return await self._ask(request, asked, group, is_brief=is_brief)
-        except RequestError as error:
-            if error.problem.code != NOT_REACHED and not asked.is_safe:
-                raise
-            return error
-
-    async def _ask(
-        self, request: Request, asked: Asked, group: GroupState, *, is_brief: bool = False
-    ) -> Answer:
-        """A group's answer; dropped if the client goes before it is there.
-
-        Raises:
-            RequestError: A 503: it was not reached, so nothing was done; a 502: it gave no answer.
-            ClientGoneError: The client has gone.
-        """
-        pool = self.watch.pools[group.name]
-        work = pool.ask_briefly(asked, seconds=_BRIEF_SECONDS) if is_brief else pool.ask(asked)
-        try:
-            answer = await cancelled_on_disconnect(request, work)
-        except ConnectError as error:
-            self.metrics.passed(group.name, None)
-            self.watch.mark_unreachable(group.name, str(error))
-            raise group_unavailable([group.name], str(error)) from error
-        except LostError as error:
-            self.metrics.passed(group.name, None)
-            raise group_lost(group.name, str(error)) from error
-        self.metrics.passed(group.name, answer.status)
-        return answer
 
     def _address(self, request: Request) -> str:
         """The client that a request counts for, as a server would count it without a key."""
@@ -274,32 +191,32 @@ class Dispatcher:
     async def _joined(
         self,
         request: Request,
-        groups: Sequence[GroupState],
+        places: Sequence[tuple[GroupState, Member | None]],
         join: Callable[[Sequence[Any]], object],
         *,
         is_whole: bool,
     ) -> Response:
-        """The lists of some groups as one; unless it has to be whole, one may miss of several."""
+        """The lists of several places as one; unless it has to be whole, one of them may miss."""
         asked = self._asked(request, await self.reader.read_bytes(request))
-        if not groups:
+        if not places:
             raise groups_unavailable(self.directory.groups)
         contents = []
         failure: RequestError | None = None
         refusal: Response | None = None
-        for group in groups:
+        for group, member in places:
             try:
-                answer = await self._ask(request, asked, group)
-                data = await self._read(answer, group.name)
+                answer = await self.asking.ask(request, asked, group, member)
+                data = await self.asking.read(answer, group.name)
             except RequestError as error:
                 if is_whole:
                     raise
                 failure = failure or error
                 continue
             if answer.is_refusal and not is_whole:
-                refusal = refusal or _copied(answer, data)
+                refusal = refusal or copied(answer, data)
                 continue
             if answer.status != 200:
-                return _copied(answer, data)
+                return copied(answer, data)
             with suppress(ValueError):
                 contents.append(await asyncio.to_thread(json.loads, data))
         if not contents and refusal is not None:
@@ -307,12 +224,6 @@ class Dispatcher:
         if not contents and failure is not None:
             raise failure
         return JsonReply(join(contents) if contents else [])
-
-    async def _read(self, answer: Answer, group: str) -> bytes:
-        try:
-            return await answer.read(max_bytes=_MAX_LIST_BYTES)
-        except LostError as error:
-            raise group_lost(group, str(error)) from error
 
     async def _values(self, request: Request, data: bytes, *, takes_forms: bool) -> Values:
         """The values of a request, as the groups read them.
@@ -356,8 +267,3 @@ def _decoded(request: Request, data: bytes, *, takes_forms: bool) -> Mapping[str
     if media_type not in (FORM_TYPE, "application/x-www-form-urlencoded"):
         return values  # a group refuses it in its own words
     return values | decode_form(data, content_type, "the form")
-
-
-def _copied(answer: Answer, body: bytes) -> Response:
-    """A group's answer that was read."""
-    return PassedAnswer(Answer(answer.status, answer.headers, beginning=body), "")

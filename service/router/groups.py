@@ -22,11 +22,11 @@ _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Servers that all have the same checkpoints, behind one address.
+    """Servers that all have the same checkpoints, behind one name or address.
 
     Attributes:
         name: By which people know them.
-        host: Name or address; of a name every address is one of the servers, or leads to them.
+        host: Name or address; each address of a name is one of the servers, or leads to them.
         port: Of all of them.
     """
 

@@ -1,8 +1,9 @@
 """Connections to one group: which is taken, and when a request is sent once more.
 
 Owns that nothing is done twice: a request is sent again only where no server can have begun it, as
-none was reached or one refused it because it leaves, or where asking twice changes nothing. One
-connection is one request at a time.
+none was reached or one refused it because it leaves or starts, or where asking twice changes
+nothing. One connection is one request at a time. Which servers there are is
+`service.router.members`.
 """
 
 import asyncio
@@ -12,9 +13,13 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 
 from service.router.connection import Asked, Connection, Headers
 from service.router.groups import ConnectError, Group, LostError, SilentError, reason_of
+from service.router.members import Members
 from service.router.refusals import says_it_leaves, says_nothing_was_begun
 
 CONNECT_SECONDS = 3.0
+"""Over all servers of a group that are tried, each of which has its part."""
+_LEAST_SECONDS = 1.0
+"""Of one, where there is so much."""
 MAX_IDLE = 64
 """Connections of a group that wait for a request."""
 MAX_IDLE_SECONDS = 10.0
@@ -31,26 +36,25 @@ _PROBES = {
 milliseconds in which what was sent has to be acknowledged."""
 _MAX_REFUSAL_BYTES = 64 * 1024
 
-Open = Callable[[Group], Awaitable[Connection]]
+Open = Callable[[str, int, float], Awaitable[Connection]]
+"""Address, port and seconds to a connection; a `ConnectError` where there is none."""
 
 
-async def open_connection(group: Group) -> Connection:
-    """A new connection to a group; of several addresses the first that answers.
+async def open_connection(address: str, port: int, seconds: float) -> Connection:
+    """A new connection to a server.
 
     Raises:
-        ConnectError: None does.
+        ConnectError: It is not there within so many seconds.
     """
     try:
-        async with asyncio.timeout(CONNECT_SECONDS):
-            reader, writer = await asyncio.open_connection(group.host, group.port)
+        async with asyncio.timeout(seconds):
+            reader, writer = await asyncio.open_connection(address, port)
     except TimeoutError as error:
-        raise ConnectError(f"no connection within {CONNECT_SECONDS:g} seconds") from error
+        raise ConnectError(f"no connection within {seconds:.2g} seconds") from error
     except OSError as error:
         raise ConnectError(reason_of(error)) from error
-    except UnicodeError as error:
-        raise ConnectError(f"{group.host!r} is no name of a host") from error
     probe_silence(writer.get_extra_info("socket"))
-    return Connection(reader, writer, opened_at=time.monotonic())
+    return Connection(reader, writer, opened_at=time.monotonic(), address=address)
 
 
 def probe_silence(connected: socket.socket) -> None:
@@ -140,25 +144,35 @@ class Answer:
 
 
 class Pool:
-    """Connections to one group.
+    """Connections to the servers of one group.
 
     Args:
         group: Whose.
+        members: Its servers.
         seconds: Longest silence of a server, but for what may take long.
+        is_watch: These are the watch's: a server that is silent has failed, and is tried again.
         clock: Seconds, monotonic.
         connect: Opens a connection.
+
+    Attributes:
+        group: As it was passed in.
+        members: Likewise.
     """
 
     def __init__(
         self,
         group: Group,
+        members: Members,
         *,
         seconds: float,
+        is_watch: bool = False,
         clock: Callable[[], float] = time.monotonic,
         connect: Open = open_connection,
     ) -> None:
         self.group = group
+        self.members = members
         self._seconds = seconds
+        self._is_watch = is_watch
         self._clock = clock
         self._connect = connect
         self._idle: list[Connection] = []
@@ -167,15 +181,19 @@ class Pool:
     def __repr__(self) -> str:
         return f"<Pool of {self.group.name}: {len(self._idle)} idle>"
 
-    async def ask(self, asked: Asked) -> Answer:
+    async def ask(self, asked: Asked, *, address: str | None = None) -> Answer:
         """Send a request; its answer, once the head of that is there.
+
+        Args:
+            asked: The request.
+            address: The one server that is asked; any of the group where there is none.
 
         Raises:
             ConnectError: No server was reached.
             SilentError: One was, and said nothing for as long as is waited.
             LostError: One was, and gave no answer; what it did is not known.
         """
-        connection = self._kept()
+        connection = self._kept(address)
         if connection is not None:
             try:
                 answer = await self._ask(connection, asked)
@@ -185,11 +203,13 @@ class Pool:
                 if not asked.is_safe:
                     raise
             else:
-                if not answer.leaves:
+                if not self._may_go_on(answer, address):
                     return answer
-        return await self._anew(asked)
+        return await self._anew(asked, address)
 
-    async def ask_briefly(self, asked: Asked, *, seconds: float) -> Answer:
+    async def ask_briefly(
+        self, asked: Asked, *, seconds: float, address: str | None = None
+    ) -> Answer:
         """The same within so many seconds, the connection's among them.
 
         Raises:
@@ -198,18 +218,20 @@ class Pool:
         """
         try:
             async with asyncio.timeout(seconds):
-                return await self.ask(asked)
+                return await self.ask(asked, address=address)
         except TimeoutError as error:
             raise SilentError(f"silent for {seconds:g} seconds") from error
 
-    def give_up(self, reason: str) -> None:
+    def give_up(self, reason: str, *, address: str | None = None) -> None:
         """End what waits for the head of an answer: each is a `SilentError`.
 
         Args:
             reason: What is told then.
+            address: Of the server that has it; any of the group where there is none.
         """
         for connection in self._waiting:
-            connection.give_up(reason)
+            if address is None or connection.address == address:
+                connection.give_up(reason)
 
     def give_back(self, connection: Connection) -> None:
         """Keep a connection for the next request, or close it."""
@@ -224,12 +246,47 @@ class Pool:
         while self._idle:
             self._idle.pop().close()
 
-    async def _anew(self, asked: Asked) -> Answer:
-        """Ask on a new connection; once more if its server is about to leave."""
-        answer = await self._ask(await self._connect(self.group), asked)
-        if answer.leaves:
-            answer = await self._ask(await self._connect(self.group), asked)
+    async def _anew(self, asked: Asked, address: str | None) -> Answer:
+        """Ask on new connections, one server after another as long as they begin nothing.
+
+        One address may lead to several servers: where the first leaves it is asked once more.
+        """
+        if address is None:
+            left = await self.members.in_turn(retries=self._is_watch)
+        else:
+            left = [address]
+        again = left.copy() if len(left) == 1 else []
+        answer = await self._ask(await self._reached(left), asked)
+        left += again
+        while left and self._may_go_on(answer, address):
+            try:
+                connection = await self._reached(left)
+            except ConnectError:
+                break
+            answer = await self._ask(connection, asked)
         return answer
+
+    def _may_go_on(self, answer: Answer, address: str | None) -> bool:
+        """Whether a request may be asked once more, as this refusal says that it was not begun."""
+        has_others = address is None and self.members.are_several
+        return answer.is_refusal if has_others else answer.leaves
+
+    async def _reached(self, left: list[str]) -> Connection:
+        """A connection to the first of some servers that can be reached; those tried are taken out.
+
+        Raises:
+            ConnectError: None can.
+        """
+        until = self._clock() + CONNECT_SECONDS
+        while True:
+            address, rest = left.pop(0), until - self._clock()
+            seconds = min(rest, max(rest / (1 + len(left)), _LEAST_SECONDS))
+            try:
+                return await self._connect(address, self.group.port, seconds)
+            except ConnectError:
+                self.members.note_lost(address)
+                if not left or self._clock() >= until:
+                    raise
 
     async def _ask(self, connection: Connection, asked: Asked) -> Answer:
         """The answer on one connection; a refusal with all of its body."""
@@ -237,11 +294,14 @@ class Pool:
         try:
             seconds = None if asked.is_patient else self._seconds
             await connection.ask(asked, seconds=seconds)
-        except BaseException:
+        except BaseException as error:
             connection.close()
+            if self._is_watch and isinstance(error, SilentError):
+                self.members.note_silent(connection.address)
             raise
         finally:
             self._waiting.discard(connection)
+        self.members.note_well(connection.address)
         answer = Answer(
             connection.status,
             connection.headers,
@@ -254,13 +314,26 @@ class Pool:
         body = await answer.read(max_bytes=_MAX_REFUSAL_BYTES)
         return Answer(answer.status, answer.headers, beginning=body)
 
-    def _kept(self) -> Connection | None:
-        """The connection that was used last, if it is still good; those that are not are closed."""
+    def _kept(self, address: str | None) -> Connection | None:
+        """The connection that was used last, if it is still good; those that are not are closed.
+
+        Args:
+            address: Of its server; of any that answers where there is none.
+        """
         now = self._clock()
-        while self._idle:
-            connection = self._idle.pop()
+        for connection in reversed(self._idle.copy()):
             is_fresh = now - connection.rests_since < MAX_IDLE_SECONDS
-            if connection.is_open and is_fresh and now - connection.opened_at < MAX_AGE_SECONDS:
+            is_young = now - connection.opened_at < MAX_AGE_SECONDS
+            if not (connection.is_open and is_fresh and is_young):
+                self._idle.remove(connection)
+                connection.close()
+            elif self._is_of(connection, address):
+                self._idle.remove(connection)
                 return connection
-            connection.close()
         return None
+
+    def _is_of(self, connection: Connection, address: str | None) -> bool:
+        """Whether a connection is one to a server that is asked for."""
+        if address is None:
+            return self.members.is_well(connection.address)
+        return connection.address == address

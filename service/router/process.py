@@ -28,8 +28,10 @@ from service.http.uploads import MAX_FRAME_BYTES
 from service.listening import QuietServer, allow_connections, listen, url_of, uvicorn_config
 from service.models.requests.detection import LanguageDetection
 from service.router.app import build_app, build_routes
+from service.router.asking import Asking
 from service.router.dispatch import Dispatcher
 from service.router.groups import Group
+from service.router.members import Members, Resolve, resolve
 from service.router.metrics import RouterMetrics
 from service.router.pool import Pool
 from service.router.room import UploadRoom
@@ -52,14 +54,21 @@ class Router:
         settings: Address, limits of bodies and connections, detection, pivot, trusted proxies.
         groups: Whom it asks.
         announce: Called with the address when it is listened on.
+        resolve: Looks up the names of groups.
 
     Raises:
         ConfigError: So few files may be open that there is none for a connection.
     """
 
     def __init__(
-        self, settings: Settings, groups: Sequence[Group], *, announce: Callable[[str], None]
+        self,
+        settings: Settings,
+        groups: Sequence[Group],
+        *,
+        announce: Callable[[str], None],
+        resolve: Resolve = resolve,
     ) -> None:
+        self._resolve = resolve
         self._settings = settings
         self._announce = announce
         self._arrivals = Arrivals()
@@ -75,7 +84,7 @@ class Router:
             max_per_address=settings.documents_per_caller,
         )
         dispatcher = self._new_dispatcher(groups, metrics)
-        self._watch = dispatcher.watch
+        self._watch = dispatcher.asking.watch
         routes = build_routes(dispatcher, metrics.render)
         edge = Edge(
             self._counted(build_app(routes)),
@@ -118,7 +127,10 @@ class Router:
         seconds = settings.max_timeout_seconds + _SPARE_SECONDS
         watch = Watch(
             groups,
-            {group.name: Pool(group, seconds=seconds) for group in groups},
+            {
+                group.name: Pool(group, Members(group, resolve=self._resolve), seconds=seconds)
+                for group in groups
+            },
             pivot=settings.pivot_language,
             detection=detection,
             metrics=metrics,
@@ -130,12 +142,11 @@ class Router:
             arrivals=self._arrivals,
         )
         return Dispatcher(
-            watch=watch,
+            asking=Asking(watch=watch, metrics=metrics),
             settings=settings,
             reader=reader,
             arrivals=self._arrivals,
             detection=detection,
-            metrics=metrics,
             lists=LanguageLists(),
             room=self._room,
         )

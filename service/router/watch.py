@@ -1,7 +1,9 @@
 """Watch over the groups: asks each again and again whether it would translate now, and what.
 
 Owns the directory as it is now, when it changes, the connections to each group, and when requests
-that a silent group has are given up. What an answer means is `service.router.directory`.
+that a silent group has are given up. A group is up while one of its servers is: each poll asks
+another one, and the next where that does not answer or is not ready. What an answer means is
+`service.router.directory`.
 """
 
 import asyncio
@@ -29,6 +31,7 @@ _NUM_TRIES = 2
 _NUM_SILENT_POLLS = 2
 """In a row, after which what the group has of requests is given up: until then it may go on."""
 _SILENT = f"silent for {_NUM_TRIES * _TRY_SECONDS:g} seconds"
+_GIVEN_UP = "it does not answer any more"
 _MAX_BYTES = 32 * 2**20
 
 
@@ -64,7 +67,10 @@ class Watch:
         self._bodies: dict[str, bytes] = {}
         self._num_silent = dict.fromkeys(self._known, 0)
         self._wakes = {group.name: asyncio.Event() for group in groups}
-        self._askers = {group.name: Pool(group, seconds=_TRY_SECONDS) for group in groups}
+        self._askers = {
+            group.name: Pool(group, pools[group.name].members, seconds=_TRY_SECONDS, is_watch=True)
+            for group in groups
+        }
         self.directory = directory_of(tuple(self._known.values()), pivot=pivot)
 
     def __repr__(self) -> str:
@@ -108,9 +114,19 @@ class Watch:
             self._num_silent[name] = num_silent
             self._note_away(name, _SILENT)
             if num_silent >= _NUM_SILENT_POLLS:
-                self.pools[name].give_up("it does not answer any more")
+                self.pools[name].give_up(_GIVEN_UP)
         except (ConnectError, LostError, ValueError) as error:
             self._note_away(name, str(error))
+        finally:
+            self._askers[name].close()  # the next poll is another server's
+            self._give_up_silent(self.pools[name])
+
+    @staticmethod
+    def _give_up_silent(pool: Pool) -> None:
+        """Wait no longer for those servers of a group that are silent while others answer."""
+        if pool.members.are_several:
+            for address in pool.members.silent:
+                pool.give_up(_GIVEN_UP, address=address)
 
     async def _heard(self, name: str, asked: Asked) -> tuple[int, bytes]:
         """A group's answer: its status and body."""

@@ -35,12 +35,14 @@ class Wording:
         find: The route that values mean in a table; a `RequestError` where they mean none.
         takes_forms: Values may be in a form or the query string.
         takes_plain_files: A document may be the body, and its values in the query string.
+        glossaries: Names of the values that name glossaries which a server keeps.
     """
 
     text: str
     find: Callable[[Values, RoutingTable], ChosenRoute]
     takes_forms: bool = False
     takes_plain_files: bool = False
+    glossaries: Sequence[str] = ()
 
     def listed(self, values: Values) -> Sequence[object]:
         """What a request has for texts."""
@@ -74,7 +76,9 @@ def _v1(values: Values, table: RoutingTable) -> ChosenRoute:
 
 LIBRETRANSLATE = Wording(text="q", find=_libretranslate, takes_forms=True)
 V1 = Wording(text="texts", find=_v1, takes_plain_files=True)
-DEEPL = Wording(text="text", find=parse_route, takes_forms=True)
+DEEPL = Wording(
+    text="text", find=parse_route, takes_forms=True, glossaries=("glossary_id", "glossary_ids")
+)
 
 OF_TEXTS: Mapping[str, Wording] = MappingProxyType(
     {

@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="NAME=URL",
         dest="groups",
-        help="servers with the same checkpoints behind one address, such as"
+        help="servers with the same checkpoints behind one name or address, such as"
         " europe=http://europe:8000; once for each group",
     )
     parser.add_argument("--host", help="address to listen on (DRAGOMAN_HOST, 127.0.0.1)")

@@ -4,7 +4,7 @@ import asyncio
 import json
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from starlette.requests import Request
@@ -14,10 +14,12 @@ from service.errors import RequestError, unavailable
 from service.http.disconnect import attach_hangup
 from service.http.replies import error_content
 from service.models.routes.routing import Offer, RoutingTable
+from service.router.asking import Asking
 from service.router.connection import Asked
 from service.router.directory import GroupState, directory_of
 from service.router.dispatch import Dispatcher
 from service.router.groups import ConnectError, LostError, SilentError
+from service.router.members import Member
 from service.router.pool import Answer
 from service.settings import Settings
 from service.telemetry.request_context import RequestContext, attach_context
@@ -39,11 +41,10 @@ def _dispatcher(data: bytes) -> Dispatcher:
 
     directory = directory_of((_group("europe", "de"), _group("asia", "ja")), pivot=None)
     parts: dict[str, Any] = {
-        "watch": SimpleNamespace(directory=directory),
+        "asking": SimpleNamespace(watch=SimpleNamespace(directory=directory)),
         "reader": SimpleNamespace(read_bytes=read_bytes),
         "detection": SimpleNamespace(is_on=True, detect=detect),
         "arrivals": None,
-        "metrics": None,
         "lists": None,
         "room": None,
     }
@@ -80,31 +81,53 @@ def _answering(data: bytes = b"{}", status: int = 200) -> Answer:
     return Answer(status, [(b"content-type", b"application/json")], beginning=data)
 
 
+Answers = Answer | Exception | dict[str, Answer | Exception]
+"""Of a group, or of each of its servers by address."""
+
+
 class _Pool:
-    """Connections to a group that answers all alike."""
+    """Connections to a group whose servers answer what each of them always answers."""
 
-    def __init__(self, answer: Answer | Exception) -> None:
-        self.answer = answer
+    def __init__(self, answers: Answers) -> None:
+        self.answers = answers if isinstance(answers, dict) else {"1": answers}
+        self.members = self
+        self.doubtful: set[str] = set()
+        self.left: set[str] = set()
         self.seconds: list[float | None] = []
+        self.addresses: list[str] = []
 
-    async def ask(self, _asked: Asked) -> Answer:
-        self.seconds.append(None)
-        return self._answered()
+    async def all(self) -> list[Member]:
+        found = [
+            Member(
+                address=one,
+                is_named=one not in self.left,
+                is_doubtful=one in self.doubtful | self.left,
+            )
+            for one in self.answers
+        ]
+        return sorted(found, key=lambda one: one.is_doubtful)
 
-    async def ask_briefly(self, _asked: Asked, *, seconds: float) -> Answer:
+    async def ask(self, _asked: Asked, *, address: str | None = None) -> Answer:
+        return self._answered(address, None)
+
+    async def ask_briefly(
+        self, _asked: Asked, *, seconds: float, address: str | None = None
+    ) -> Answer:
+        return self._answered(address, seconds)
+
+    def _answered(self, address: str | None, seconds: float | None) -> Answer:
         self.seconds.append(seconds)
-        return self._answered()
-
-    def _answered(self) -> Answer:
-        if isinstance(self.answer, Exception):
-            raise self.answer
-        return self.answer
+        self.addresses.append(address or next(iter(self.answers)))
+        answer = self.answers[self.addresses[-1]]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
 
 class _Fleet:
     """A router before groups, which are as they answer; those of `away` are known to be down."""
 
-    def __init__(self, *, away: tuple[str, ...] = (), **answers: Answer | Exception) -> None:
+    def __init__(self, *, away: tuple[str, ...] = (), **answers: Answers) -> None:
         groups = [
             replace(_group(name, "de"), problem="silent for 5 seconds" if name in away else "")
             for name in answers
@@ -115,12 +138,12 @@ class _Fleet:
             pools=self.pools,
             mark_unreachable=lambda _name, _reason: None,
         )
+        metrics = SimpleNamespace(passed=lambda _name, _status: None)
         parts: dict[str, Any] = {
-            "watch": watch,
+            "asking": Asking(watch=cast(Any, watch), metrics=cast(Any, metrics)),
             "reader": SimpleNamespace(read_bytes=self._read),
             "detection": SimpleNamespace(is_on=False),
             "arrivals": None,
-            "metrics": SimpleNamespace(passed=lambda _name, _status: None),
             "lists": None,
             "room": None,
         }
@@ -250,3 +273,77 @@ def test_a_list_of_what_there_is_needs_no_group_and_one_of_what_is_kept_needs_al
     fleet = _Fleet(away=("a",), a=_answering(b"[6]"), b=_answering(b"[7]"))
     assert fleet.ask("joined_list", "/languages") == (200, b"[7]")
     assert fleet.ask("complete_list", "/v2/glossaries") == (503, "group_unavailable")
+
+
+UNKNOWN = _answering(b'{"error": "no such document"}', status=404)
+GLOSSARY = json.dumps(
+    {"text": ["a"], "source_lang": "DE", "target_lang": "EN-GB", "glossary_id": "g"}
+).encode()
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
+def test_what_has_an_id_is_asked_of_every_server_of_a_group(method: str) -> None:
+    fleet = _Fleet(a={"1": UNKNOWN, "2": _answering(b"mine")}, b=_answering())
+    assert fleet.ask("by_id", "/v2/document/x", method) == (200, b"mine")
+    assert fleet.pools["a"].addresses == ["1", "2"]
+    assert fleet.pools["b"].addresses == []
+    fleet = _Fleet(a={"1": UNKNOWN, "2": UNKNOWN}, b={"1": UNKNOWN, "2": UNKNOWN})
+    assert fleet.ask("by_id", "/v2/document/x", method)[0] == 404
+    assert fleet.asked == ["a", "a", "b", "b"]
+
+
+def test_while_a_server_that_may_have_it_was_not_asked_nobody_says_that_it_is_not_there() -> None:
+    for answer in (ConnectError("refused"), SilentError("silent for 1 seconds")):
+        fleet = _Fleet(a={"1": answer, "2": UNKNOWN})
+        fleet.pools["a"].doubtful = {"1"}
+        assert fleet.ask("by_id", "/v1/documents/x") == (503, "group_unavailable")
+        assert fleet.pools["a"].addresses == ["2", "1"], "what answers comes first"
+        assert fleet.pools["a"].seconds == [None, 1.0]
+    fleet = _Fleet(a={"1": _answering(status=204), "2": UNKNOWN})
+    fleet.pools["a"].doubtful = {"1"}
+    assert fleet.ask("by_id", "/v1/documents/x", "DELETE") == (503, "group_unavailable")
+    assert fleet.pools["a"].addresses == ["2"], "it might do it when nobody knows"
+    fleet = _Fleet(a={"1": UNKNOWN, "2": ConnectError("refused")})
+    assert fleet.ask("by_id", "/v1/documents/x") == (503, "group_unavailable")
+
+
+def test_a_server_that_has_left_is_asked_and_one_that_is_no_more_is_not_missed() -> None:
+    for answer, told in (
+        (_answering(b"mine"), (200, b"mine")),
+        (SilentError("silent"), (503, "group_unavailable")),
+        (ConnectError("refused"), (404, UNKNOWN._beginning)),
+    ):
+        fleet = _Fleet(a={"1": answer, "2": UNKNOWN})
+        fleet.pools["a"].left = {"1"}
+        assert fleet.ask("by_id", "/v1/documents/x") == told
+        assert fleet.pools["a"].addresses == ["2", "1"]
+
+
+def test_texts_that_name_a_glossary_go_to_a_server_that_knows_it() -> None:
+    fleet = _Fleet(a={"1": UNKNOWN, "2": _answering(b"mine")})
+    assert fleet.ask("translate", "/v2/translate", "POST", GLOSSARY) == (200, b"mine")
+    assert fleet.pools["a"].addresses == ["1", "2"]
+    fleet = _Fleet(a={"1": UNKNOWN, "2": UNKNOWN})
+    assert fleet.ask("translate", "/v2/translate", "POST", GLOSSARY)[0] == 404
+    fleet = _Fleet(a={"1": LostError("gone"), "2": _answering()})
+    assert fleet.ask("translate", "/v2/translate", "POST", GLOSSARY) == (502, "group_lost")
+    fleet = _Fleet(away=("b",), a=UNKNOWN, b=_answering())
+    assert fleet.ask("translate", "/v2/translate", "POST", GLOSSARY) == (503, "group_unavailable")
+    plain = GLOSSARY.replace(b"glossary_id", b"context")
+    fleet = _Fleet(a={"1": _answering(b"any"), "2": _answering()})
+    assert fleet.ask("translate", "/v2/translate", "POST", plain) == (200, b"any")
+    assert fleet.asked == ["a"]
+
+
+def test_lists_of_what_servers_keep_are_those_of_all_and_others_are_one_servers() -> None:
+    used = [b'{"character_count": %d, "character_limit": 9}' % number for number in (1, 2, 4)]
+    answers: Answers = {"1": _answering(used[0]), "2": _answering(used[1])}
+    fleet = _Fleet(a=answers, b=_answering(used[2]))
+    status, body = fleet.ask("complete_list", "/v2/usage")
+    assert (status, json.loads(body)) == (200, {"character_count": 7, "character_limit": 9})
+    assert fleet.ask("joined_list", "/languages")[0] == 200
+    assert fleet.asked == ["a", "a", "a", "b", "b"]
+    fleet = _Fleet(a={"1": ConnectError("refused"), "2": _answering(b"[7]")})
+    assert fleet.ask("complete_list", "/v2/glossaries") == (503, "group_unavailable")
+    fleet.pools["a"].left = {"1"}
+    assert fleet.ask("complete_list", "/v2/glossaries") == (200, b"[7]")

@@ -3,172 +3,116 @@
 import asyncio
 import json
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
 
-from service.errors import cut_off, draining
+from service.errors import cut_off
 from service.http.replies import error_content
 from service.router.connection import Asked, BytesBody, Connection
 from service.router.groups import ConnectError, Group, LostError, SilentError
-from service.router.pool import MAX_AGE_SECONDS, MAX_IDLE_SECONDS, Pool, probe_silence
-
-OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
-LEAVES = json.dumps(error_content(draining().problem)).encode()
-
-
-def _refusal(body: bytes) -> bytes:
-    return (
-        b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-length: %d\r\n\r\n%s"
-        % (len(body), body)
-    )
-
-
-REFUSAL = _refusal(LEAVES)
-GET = Asked(method=b"GET", target=b"/", headers=((b"host", b"a"),), body=BytesBody())
-POST = Asked(
-    method=b"POST", target=b"/x?y=1", headers=((b"host", b"a"),), body=BytesBody(data=b"body")
+from service.router.members import Members
+from service.router.pool import (
+    MAX_AGE_SECONDS,
+    MAX_IDLE_SECONDS,
+    Pool,
+    probe_silence,
+)
+from support.scripted_server import (
+    GET,
+    LEAVES,
+    OK,
+    POST,
+    REFUSAL,
+    ScriptedServer,
+    answer_of,
+    closed,
+    refusal_of,
+    run_bounded,
 )
 
 
-async def _request(reader: asyncio.StreamReader) -> bytes:
-    """One request's head and body, as far as these tests send any."""
-    head = await reader.readuntil(b"\r\n\r\n")
-    for line in head.split(b"\r\n"):
-        name, _, value = line.partition(b": ")
-        if name == b"content-length":
-            head += await reader.readexactly(int(value))
-    return head
-
-
-class _Server:
-    """A server that answers its requests, over all connections, by a list of scripts."""
-
-    def __init__(self, *answers: bytes | None) -> None:
-        self.answers = list(answers)
-        self.requests: list[bytes] = []
-        self.num_connections = 0
-        self.closed = asyncio.Event()
-        self.ends: list[asyncio.StreamWriter] = []
-
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.num_connections += 1
-        self.ends.append(writer)
-        try:
-            while True:
-                self.requests.append(await _request(reader))
-                answer = self.answers.pop(0)
-                if answer is None:
-                    return
-                writer.write(answer)
-                await writer.drain()
-                if b"connection: close" in answer:
-                    return
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass
-        finally:
-            writer.close()
-            self.closed.set()
+def _new_pool(
+    port: int, *, seconds: float = 10.0, clock: Callable[[], float] = lambda: 0.0
+) -> Pool:
+    group = Group(name="a", host="127.0.0.1", port=port)
+    return Pool(group, Members(group), seconds=seconds, clock=clock)
 
 
 @asynccontextmanager
 async def _pool(
-    server: _Server, *, clock: Callable[[], float] = lambda: 0.0
+    server: ScriptedServer, *, clock: Callable[[], float] = lambda: 0.0
 ) -> AsyncIterator[Pool]:
     listening = await asyncio.start_server(server.serve, "127.0.0.1", 0)
     port = listening.sockets[0].getsockname()[1]
-    pool = Pool(Group(name="a", host="127.0.0.1", port=port), seconds=10.0, clock=clock)
+    pool = _new_pool(port, clock=clock)
     try:
         yield pool
     finally:
         pool.close()
-        await _closed(listening, server.ends)
-
-
-async def _closed(listening: asyncio.Server, ends: list[asyncio.StreamWriter]) -> None:
-    """Close a server with its connections; sockets of both ends are closed a turn later."""
-    listening.close()
-    for writer in ends:
-        writer.close()
-        with suppress(OSError):
-            await writer.wait_closed()
-    for _ in range(3):
-        await asyncio.sleep(0)
-
-
-async def _answer(pool: Pool, asked: Asked = POST) -> tuple[int, bytes]:
-    answer = await pool.ask(asked)
-    return answer.status, await answer.read(max_bytes=1000)
-
-
-def _run(work: Awaitable[None]) -> None:
-    async def bounded() -> None:
-        async with asyncio.timeout(30):
-            await work
-
-    asyncio.run(bounded())
+        await closed(listening, server.ends)
 
 
 def test_a_connection_serves_one_request_after_another() -> None:
     async def main() -> None:
-        server = _Server(OK, OK)
+        server = ScriptedServer(OK, OK)
         async with _pool(server) as pool:
-            assert await _answer(pool) == (200, b"ok")
-            assert await _answer(pool) == (200, b"ok")
+            assert await answer_of(pool) == (200, b"ok")
+            assert await answer_of(pool) == (200, b"ok")
         assert server.num_connections == 1
         head = b"POST /x?y=1 HTTP/1.1\r\nhost: a\r\ncontent-length: 4\r\n\r\nbody"
         assert server.requests == [head, head]
 
-    _run(main())
+    run_bounded(main())
 
 
 def test_a_connection_that_was_closed_while_it_rested_is_not_used() -> None:
     async def main() -> None:
-        server = _Server(OK.replace(b"\r\n\r\n", b"\r\nx: connection: close\r\n\r\n"), OK)
+        server = ScriptedServer(OK.replace(b"\r\n\r\n", b"\r\nx: connection: close\r\n\r\n"), OK)
         async with _pool(server) as pool:
-            await _answer(pool)
+            await answer_of(pool)
             await server.closed.wait()
             await asyncio.sleep(0)  # its end is read
             while pool._idle and pool._idle[0].is_open:  # noqa: ASYNC110  # nothing tells
                 await asyncio.sleep(0)
-            assert await _answer(pool) == (200, b"ok")
+            assert await answer_of(pool) == (200, b"ok")
         assert server.num_connections == 2
         assert len(server.requests) == 2
 
-    _run(main())
+    run_bounded(main())
 
 
 @pytest.mark.parametrize("seconds", [MAX_IDLE_SECONDS, MAX_AGE_SECONDS])
 def test_a_connection_that_rested_long_or_is_old_is_not_taken_again(seconds: float) -> None:
     async def main() -> None:
         now = 0.0
-        server = _Server(OK, OK, OK)
+        server = ScriptedServer(OK, OK, OK)
         async with _pool(server, clock=lambda: now) as pool:
-            await _answer(pool)
-            await _answer(pool)
+            await answer_of(pool)
+            await answer_of(pool)
             assert server.num_connections == 1
             now = seconds * 1e6
-            await _answer(pool)
+            await answer_of(pool)
             assert server.num_connections == 2
 
-    _run(main())
+    run_bounded(main())
 
 
 def test_what_was_sent_and_not_answered_is_not_sent_again_unless_that_changes_nothing() -> None:
     async def main() -> None:
-        server = _Server(OK, None, OK, None, OK)
+        server = ScriptedServer(OK, None, OK, None, OK)
         async with _pool(server) as pool:
-            await _answer(pool)
+            await answer_of(pool)
             with pytest.raises(LostError, match="closed the connection"):
                 await pool.ask(POST)
             assert len(server.requests) == 2, "it may have been done"
-            await _answer(pool)
-            assert await _answer(pool, GET) == (200, b"ok")
+            await answer_of(pool)
+            assert await answer_of(pool, GET) == (200, b"ok")
         assert [one.split()[0] for one in server.requests] == [b"POST"] * 3 + [b"GET"] * 2
 
-    _run(main())
+    run_bounded(main())
 
 
 @pytest.mark.parametrize(
@@ -178,12 +122,12 @@ def test_what_a_leaving_server_refuses_is_asked_once_more_on_another_connection(
     body: bytes,
 ) -> None:
     async def main() -> None:
-        server = _Server(_refusal(body), OK)
+        server = ScriptedServer(refusal_of(body), OK)
         async with _pool(server) as pool:
-            assert await _answer(pool) == (200, b"ok")
+            assert await answer_of(pool) == (200, b"ok")
         assert server.num_connections == 2
 
-    _run(main())
+    run_bounded(main())
 
 
 @pytest.mark.parametrize(
@@ -199,35 +143,35 @@ def test_what_a_leaving_server_refuses_is_asked_once_more_on_another_connection(
 )
 def test_what_was_cut_off_or_says_something_else_is_not_asked_again(body: bytes) -> None:
     async def main() -> None:
-        server = _Server(_refusal(body), OK)
+        server = ScriptedServer(refusal_of(body), OK)
         async with _pool(server) as pool:
             answer = await pool.ask(POST)
             assert (answer.status, await answer.read(max_bytes=100_000)) == (503, body)
         assert len(server.requests) == 1
 
-    _run(main())
+    run_bounded(main())
 
 
 def test_another_refusal_is_passed_on_as_it_is_and_a_second_one_too() -> None:
     async def main() -> None:
         full = b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 4\r\n\r\nfull"
-        async with _pool(_Server(full)) as pool:
-            assert await _answer(pool) == (503, b"full")
-        async with _pool(_Server(REFUSAL, REFUSAL)) as pool:
-            assert await _answer(pool) == (503, LEAVES)
+        async with _pool(ScriptedServer(full)) as pool:
+            assert await answer_of(pool) == (503, b"full")
+        async with _pool(ScriptedServer(REFUSAL, REFUSAL)) as pool:
+            assert await answer_of(pool) == (503, LEAVES)
 
-    _run(main())
+    run_bounded(main())
 
 
 def test_a_server_that_is_not_there_had_nothing_of_the_request() -> None:
     async def main() -> None:
-        async with _pool(_Server()) as pool:
+        async with _pool(ScriptedServer()) as pool:
             group = pool.group
-        gone = Pool(group, seconds=1.0)
+        gone = _new_pool(group.port)
         with pytest.raises(ConnectError, match="refused"):
             await gone.ask(POST)
 
-    _run(main())
+    run_bounded(main())
 
 
 def test_an_answer_that_breaks_off_is_lost_and_its_connection_with_it() -> None:
@@ -235,22 +179,22 @@ def test_an_answer_that_breaks_off_is_lost_and_its_connection_with_it() -> None:
         half = (
             b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\nx: connection: close\r\n\r\n2\r\nok"
         )
-        async with _pool(_Server(half, OK)) as pool:
+        async with _pool(ScriptedServer(half, OK)) as pool:
             answer = await pool.ask(GET)
             assert answer.status == 200
             with pytest.raises(LostError):
                 await answer.read(max_bytes=1000)
-            assert await _answer(pool) == (200, b"ok")
+            assert await answer_of(pool) == (200, b"ok")
 
-    _run(main())
+    run_bounded(main())
 
 
 def test_what_is_given_up_is_lost_at_once_and_not_sent_again() -> None:
     async def main() -> None:
         for asked in (POST, GET, replace(POST, is_patient=True)):
-            server = _Server(OK, b"")
+            server = ScriptedServer(OK, b"")
             async with _pool(server) as pool:
-                await _answer(pool)
+                await answer_of(pool)
                 pool.give_up("nothing waits")
                 waiting = asyncio.ensure_future(pool.ask(asked))
                 while len(server.requests) < 2:  # noqa: ASYNC110  # nothing tells
@@ -260,59 +204,59 @@ def test_what_is_given_up_is_lost_at_once_and_not_sent_again() -> None:
                     await waiting
             assert (len(server.requests), server.num_connections) == (2, 1)
 
-    _run(main())
+    run_bounded(main())
 
 
 def test_an_answer_that_has_begun_is_not_given_up() -> None:
     async def main() -> None:
         begun = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n"
-        server = _Server(begun)
+        server = ScriptedServer(begun)
         async with _pool(server) as pool:
             answer = await pool.ask(POST)
             pool.give_up("it does not answer")
             server.ends[0].write(b"0\r\n\r\n")
             assert await answer.read(max_bytes=100) == b"ok"
 
-    _run(main())
+    run_bounded(main())
 
 
 def test_a_server_that_is_asked_briefly_is_not_waited_for() -> None:
     async def main() -> None:
-        async with _pool(_Server(b"")) as pool:
+        async with _pool(ScriptedServer(b"")) as pool:
             with pytest.raises(SilentError, match=r"silent for 0\.05 seconds"):
                 await pool.ask_briefly(GET, seconds=0.05)
             assert not pool._waiting
-        async with _pool(_Server(OK)) as pool:
+        async with _pool(ScriptedServer(OK)) as pool:
             answer = await pool.ask_briefly(GET, seconds=10.0)
             assert await answer.read(max_bytes=100) == b"ok"
 
-    _run(main())
+    run_bounded(main())
 
 
 def test_a_silent_server_and_one_that_speaks_no_http_are_lost() -> None:
     async def main() -> None:
-        async with _pool(_Server(b"")) as pool:
-            silent = Pool(pool.group, seconds=0.05)
+        async with _pool(ScriptedServer(b"")) as pool:
+            silent = _new_pool(pool.group.port, seconds=0.05)
             with pytest.raises(LostError, match=r"silent for 0\.05 seconds"):
                 await silent.ask(POST)
             silent.close()
-        async with _pool(_Server(b"220 mail ready\r\n")) as pool:
+        async with _pool(ScriptedServer(b"220 mail ready\r\n")) as pool:
             with pytest.raises(LostError, match="no HTTP"):
                 await pool.ask(POST)
 
-    _run(main())
+    run_bounded(main())
 
 
 def test_an_answer_that_may_take_long_is_waited_for_and_no_other() -> None:
     async def main() -> None:
-        async with _pool(_Server(b"", OK)) as pool:
-            hasty = Pool(pool.group, seconds=0.0)
+        async with _pool(ScriptedServer(b"", OK)) as pool:
+            hasty = _new_pool(pool.group.port, seconds=0.0)
             with pytest.raises(LostError, match="silent for 0 seconds"):
                 await hasty.ask(GET)
-            assert await _answer(hasty, replace(POST, is_patient=True)) == (200, b"ok")
+            assert await answer_of(hasty, replace(POST, is_patient=True)) == (200, b"ok")
             hasty.close()
 
-    _run(main())
+    run_bounded(main())
 
 
 def test_a_server_that_vanishes_without_a_word_is_noticed_by_the_system() -> None:
@@ -324,7 +268,7 @@ def test_a_server_that_vanishes_without_a_word_is_noticed_by_the_system() -> Non
 
 def test_a_vanished_server_is_lost_to_what_waits_without_a_limit() -> None:
     async def main() -> None:
-        async with _pool(_Server(b"")) as pool:
+        async with _pool(ScriptedServer(b"")) as pool:
             reader, writer = await asyncio.open_connection(pool.group.host, pool.group.port)
             reader.set_exception(TimeoutError(110, "Connection timed out"))
             connection = Connection(reader, writer, opened_at=0.0)
@@ -332,7 +276,7 @@ def test_a_vanished_server_is_lost_to_what_waits_without_a_limit() -> None:
                 await connection.ask(replace(POST, is_patient=True), seconds=None)
             connection.close()
 
-    _run(main())
+    run_bounded(main())
 
 
 def test_an_answer_that_comes_before_a_large_body_is_sent_is_the_answer() -> None:
@@ -347,15 +291,15 @@ def test_an_answer_that_comes_before_a_large_body_is_sent_is_the_answer() -> Non
 
         listening = await asyncio.start_server(refuse, "127.0.0.1", 0)
         port = listening.sockets[0].getsockname()[1]
-        pool = Pool(Group(name="a", host="127.0.0.1", port=port), seconds=10.0)
+        pool = _new_pool(port)
         large = Asked(
             method=b"POST",
             target=b"/",
             headers=((b"host", b"a"),),
             body=BytesBody(data=bytes(64 * 2**20)),
         )
-        assert await _answer(pool, large) == (413, b"no")
+        assert await answer_of(pool, large) == (413, b"no")
         assert repr(pool) == "<Pool of a: 0 idle>", "what is left of the body is no request"
-        await _closed(listening, ends)
+        await closed(listening, ends)
 
-    _run(main())
+    run_bounded(main())

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
 from typing import Any
 
 from service.errors import draining
@@ -31,6 +32,8 @@ class _Group:
         self.script: list[tuple[int, bytes] | Exception] = [WELL]
         self.targets: list[bytes] = []
         self.given_up: list[str] = []
+        self.num_closed = 0
+        self.members = SimpleNamespace(are_several=False, silent=[])
 
     async def ask(self, asked: Asked) -> Answer:
         self.targets.append(asked.target)
@@ -41,11 +44,11 @@ class _Group:
             raise answer
         return Answer(answer[0], (), beginning=answer[1])
 
-    def give_up(self, reason: str) -> None:
-        self.given_up.append(reason)
+    def give_up(self, reason: str, *, address: str | None = None) -> None:
+        self.given_up.append(reason if address is None else address)
 
     def close(self) -> None:
-        pass
+        self.num_closed += 1
 
 
 class _Metrics:
@@ -101,6 +104,17 @@ def test_a_group_behind_what_knows_no_readiness_is_asked_for_its_models() -> Non
     _run(scenario)
 
 
+def test_each_poll_is_of_another_connection_and_so_of_another_server() -> None:
+    async def scenario(watch: Watch, west: _Group) -> None:
+        before = west.num_closed
+        await watch.poll("west")
+        west.script = [SILENT]
+        await watch.poll("west")
+        assert west.num_closed == before + 2
+
+    _run(scenario)
+
+
 def test_one_silence_is_asked_once_more_and_a_second_one_is_away() -> None:
     async def scenario(watch: Watch, west: _Group) -> None:
         west.script = [SILENT, WELL]
@@ -128,6 +142,16 @@ def test_what_waits_is_given_up_when_a_group_stays_silent_and_not_before() -> No
         assert not west.given_up, "it went on"
         await watch.poll("west")
         assert west.given_up == ["it does not answer any more"]
+
+    _run(scenario)
+
+
+def test_what_waits_in_one_server_that_stays_silent_is_given_up_while_others_answer() -> None:
+    async def scenario(watch: Watch, west: _Group) -> None:
+        west.members = SimpleNamespace(are_several=True, silent=["192.0.2.1"])
+        await watch.poll("west")
+        assert west.given_up == ["192.0.2.1"]
+        assert _state(watch).is_up
 
     _run(scenario)
 
