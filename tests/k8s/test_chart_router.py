@@ -17,7 +17,7 @@ ROUTER = "one-dragoman-router"
 pytestmark = needs_helm
 
 
-def test_the_router_asks_the_service_of_every_group(everything: list[Manifest]) -> None:
+def test_the_router_asks_every_ready_pod_of_every_group(everything: list[Manifest]) -> None:
     router = named(everything, "Deployment", ROUTER)
     arguments = container_of(router)["args"]
     parsed = build_parser().parse_args(arguments)
@@ -25,9 +25,18 @@ def test_the_router_asks_the_service_of_every_group(everything: list[Manifest]) 
     groups = {group.name: group for group in parse_groups(parsed.groups)}
     assert groups.keys() == set(GROUPS)
     for name, group in groups.items():
-        service = named(everything, "Service", group.host)
-        assert group.host == f"one-dragoman-{name}"
-        assert group.port in [each["port"] for each in service["spec"]["ports"]]
+        service = named(everything, "Service", group.host)["spec"]
+        assert group.host == f"one-dragoman-{name}-ready"
+        assert service["clusterIP"] == "None", "an address for each pod"
+        assert service.get("publishNotReadyAddresses", False) is False
+        [server] = [
+            each
+            for each in server_deployments(everything)
+            if matches(service["selector"], each["spec"]["template"]["metadata"]["labels"])
+        ]
+        assert server["metadata"]["name"] == f"one-dragoman-{name}"
+        # Nothing translates ports of a headless Service: they are the pods'.
+        assert [group.port] == [each["containerPort"] for each in container_of(server)["ports"]]
     settings = environment_of(everything, router)
     with pytest.MonkeyPatch.context() as patch:
         for name, value in settings.items():
@@ -80,7 +89,8 @@ def test_the_router_is_scraped_under_the_job_that_its_alert_selects_by(
 
 
 def test_without_a_router_there_is_nothing_of_one(plain: list[Manifest]) -> None:
-    assert not [each for each in plain if "router" in each["metadata"]["name"]]
+    names = [each["metadata"]["name"] for each in plain]
+    assert not [name for name in names if "router" in name or name.endswith("-ready")]
 
 
 def test_a_routers_pod_leaves_and_is_probed_as_aservers(everything: list[Manifest]) -> None:
