@@ -139,12 +139,16 @@ def test_texts_and_documents_find_the_glossary_that_they_name(
 def test_usage_is_that_of_all_servers_and_languages_are_listed_once(
     pods: _Pods, client: httpx.Client
 ) -> None:
-    before = client.get("/v2/usage", headers=DEEPL).json()["character_count"]
+    def used(server: httpx.Client) -> int:
+        return int(server.get("/v2/usage", headers=DEEPL).json()["character_count"])
+
     sent = {"text": ["Hallo"], "source_lang": "JA", "target_lang": "EN-GB"}
     for server in pods.clients:
         assert server.post("/v2/translate", json=sent, headers=DEEPL).status_code == 200
-    usage = client.get("/v2/usage", headers=DEEPL).json()
-    assert usage["character_count"] == before + 2 * len("Hallo")
+    before = [used(server) for server in pods.clients]
+    assert min(before) >= len("Hallo")
+    # Documents of other tests may still be translated.
+    assert sum(before) <= used(client) <= sum(used(server) for server in pods.clients)
     assert [one["name"] for one in client.get("/v1/models").json()["models"]] == ["japanese"]
 
 
