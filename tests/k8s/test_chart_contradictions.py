@@ -45,6 +45,10 @@ def test_uploads_have_to_fit_into_the_tmp_of_the_router_wherever_groups_keep_doc
             ("groups.a.replicas=1", "groups.a-pods.replicas=1"),
             "groups.a-pods has the name of the Service of each pod of groups.a",
         ),
+        (
+            ("router.enabled=true", "groups.a.replicas=1", "groups.a-ready.replicas=1"),
+            "groups.a-ready has the name of the Service of each ready pod of groups.a",
+        ),
     ],
 )
 def test_a_group_whose_objects_would_replace_others_is_refused(

@@ -28,6 +28,9 @@
 {{- if $v.redis.bundled.enabled -}}{{- $_ := set $taken "redis" "the small Redis's own objects" -}}{{- end -}}
 {{- range $name, $_ := $v.groups -}}
 {{- $_ := set $taken (printf "%s-pods" $name) (printf "the Service of each pod of groups.%s" $name) -}}
+{{- if $v.router.enabled -}}
+{{- $_ := set $taken (printf "%s-ready" $name) (printf "the Service of each ready pod of groups.%s" $name) -}}
+{{- end -}}
 {{- end -}}
 {{- range $name, $_ := $v.groups -}}
 {{- with get $taken $name -}}
@@ -37,7 +40,7 @@
 {{- $hosts := dict -}}
 {{- with $v.router -}}
 {{- if and .enabled (not $v.groups) -}}
-{{- $problems = append $problems "router.enabled needs groups: with one group there is nothing to choose" -}}
+{{- $problems = append $problems "router.enabled needs groups: one at least, whose pods it asks" -}}
 {{- end -}}
 {{- with ternary (include "dragoman.overTmp" (dict "at" "" "who" ", for the router's pods" "values" (dict "tmpSize" $v.tmpSize "settings" (omit $v.settings "DRAGOMAN_DOCUMENTS_FOLDER")))) "" .enabled -}}
 {{- $problems = append $problems . -}}
