@@ -45,7 +45,7 @@ def test_a_full_server_is_asked_again_when_it_says(new_page: Any) -> None:
         (_refusal(400, "unknown_language"), "cannot do this: words of the server"),
         (_refusal(504, "deadline"), "took too long"),
         (_refusal(500, "internal"), "Something went wrong on the server"),
-        ({"status": 502, "body": "<html>Bad Gateway"}, "Something went wrong on the server"),
+        ({"status": 502, "body": "<html>Bad Gateway"}, "is starting"),
         (_refusal(503, "restarting") | {"headers": {"retry-after": "60"}}, "is starting"),
     ],
 )

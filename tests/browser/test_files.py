@@ -156,6 +156,17 @@ def test_what_passes_does_not_end_a_document(new_page: Any) -> None:
     assert documents.times[2] - documents.times[1] >= 3  # as the server said
 
 
+def test_a_proxy_that_answers_for_the_server_does_not_end_a_document(new_page: Any) -> None:
+    statuses = [502, 504, 408]
+    documents = _Documents(
+        refusals=[{"status": status, "body": "<html>Bad Gateway"} for status in statuses]
+    )
+    page = new_page(prepare=documents.prepare)
+    _drop(page, "letter <b>.md", "x")
+    page.wait_for_selector("#file-list .download")
+    assert documents.refusals == []
+
+
 def test_a_result_that_cannot_be_fetched_at_once_is_waited_for(new_page: Any) -> None:
     documents = _Documents()
     page = new_page(prepare=documents.prepare)

@@ -7,7 +7,7 @@ const KEY_NAME = "dragoman.key";
 const IN_A_HEADER = /^[\t -~\x80-\xff]*$/; // of other characters `fetch` throws what it throws without a connection
 const KINDS = {
   400: "invalid", 401: "key_wanted", 403: "key_wrong", 404: "missing", 408: "slow", 409: "conflict",
-  413: "too_long", 415: "file_kind", 422: "invalid", 429: "busy", 503: "unavailable", 504: "slow",
+  413: "too_long", 415: "file_kind", 422: "invalid", 429: "busy", 502: "unavailable", 503: "unavailable", 504: "slow",
 };
 
 /** A failure. `kind` is a word of KINDS, "offline" or "failed"; the rest is what the server said. */

@@ -4,7 +4,7 @@
 import { ApiError, ask, askBlob, askJson } from "./api.js";
 import { plainWords } from "./notices.js";
 import { number, t } from "./strings.js";
-import { Pauses, passes, persist, Places } from "./waiting.js";
+import { Pauses, passes, passesForLooks, persist, Places } from "./waiting.js";
 
 const MAX_AT_ONCE = 3;
 const MAX_SENDS = 6;
@@ -75,7 +75,7 @@ class Job {
     for (const [name, value] of Object.entries(options)) form.append(name, value);
     form.append("file", file);
     const send = () => askJson("v1/documents", { method: "POST", body: form, signal });
-    // A lost answer may be of a document that is there: it is not sent twice.
+    // A lost answer, or one that took too long, may be of a document that is there: it is not sent twice.
     const made = await this.#persist(send, { mayPass: (error) => passes(error) && error.kind !== "offline", maxTries: MAX_SENDS });
     this.id = String(made.id);
     const pauses = new Pauses(signal);
@@ -99,7 +99,7 @@ class Job {
     const onWait = (error) => {
       this.state.textContent = plainWords(error);
     };
-    return persist(action, { signal: this.controller.signal, onWait, ...options });
+    return persist(action, { signal: this.controller.signal, mayPass: passesForLooks, onWait, ...options });
   }
 
   failed(error) {
@@ -157,7 +157,7 @@ class Job {
     if (this.id === null) return;
     const path = this.#path();
     this.id = null;
-    persist(() => ask(path, { method: "DELETE" }), { maxTries: MAX_DELETIONS }).catch(() => {}); // it expires by itself
+    persist(() => ask(path, { method: "DELETE" }), { mayPass: passesForLooks, maxTries: MAX_DELETIONS }).catch(() => {}); // it expires by itself
   }
 }
 

@@ -9,6 +9,9 @@ const MOST_RETRY_MS = 60_000;
 /** Whether a failure is of a kind that passes by itself. */
 export const passes = (error) => ["busy", "unavailable", "offline"].includes(error.kind);
 
+/** The same of what may be done twice, as a look may: a proxy that gave up waiting will wait again. */
+export const passesForLooks = (error) => passes(error) || error.kind === "slow";
+
 /** Pauses between looks at something, each longer than the last one up to a bound. */
 export class Pauses {
   /** `signal` ends a pause with its AbortError; null: nothing does. */
