@@ -1,10 +1,11 @@
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from support.running_server import ROOT, RunningServer, running_server
-from support.translation_page import notice, shown, wait_done, write
+from support.translation_page import answer_in_capitals, notice, shown, wait_done, write
 
 pytestmark = pytest.mark.browser
 
@@ -69,7 +70,86 @@ def test_a_text_beyond_the_limit_is_not_sent(new_page: Any) -> None:
     assert "25,000, where 20,000 is the most" in notice(page)
     assert page.locator("#count").inner_text() == "25,000 / 20,000"
     page.wait_for_timeout(500)
+    page.keyboard.press("Control+Enter")
+    page.wait_for_timeout(200)
     assert not [url for url in requests if "translate" in url]
+    assert page.locator("#notice").is_visible()
+
+
+def test_a_proxy_that_reaches_no_server_is_asked_again(new_page: Any) -> None:
+    page = new_page()
+    answers: list[dict[str, Any]] = [{"status": 502, "body": "<html>Bad Gateway"}]
+    page.route(
+        "**/v1/translate",
+        lambda route: route.fulfill(**answers.pop()) if answers else route.continue_(),
+    )
+    _fill(page)
+    assert "Next try in" in notice(page)
+    wait_done(page, 1)
+
+
+def test_a_long_wait_that_the_server_wants_is_told(new_page: Any) -> None:
+    page = new_page()
+    refusal = _refusal(429, "limited") | {"headers": {"retry-after": "80"}}
+    page.route("**/v1/translate", lambda route: route.fulfill(**refusal))
+    _fill(page)
+    assert "too much to do" in notice(page)
+    seen = page.locator("#notice-text [aria-hidden]")
+    assert re.fullmatch(r"Try again in (80|79) s\.", seen.inner_text().strip())
+    said = page.locator("#notice-text .hidden-text").inner_text()
+    assert said.strip() == "Try again in 80 s."
+    page.wait_for_selector("#notice-text [aria-hidden]:text('78 s')")
+    page.select_option("#to", "zh-Hans")
+    assert page.locator("#notice").is_hidden()
+
+
+DESK = {"width": 1280, "height": 720}
+PHONE = {"width": 360, "height": 740}
+LOW = {"width": 640, "height": 300}
+
+
+def _is_in_sight(page: Any, selector: str) -> bool:
+    """Whether an element lies in the window, and nothing over it."""
+    return bool(
+        page.locator(selector).evaluate(
+            """one => {
+              const { left, right, top, bottom } = one.getBoundingClientRect();
+              const over = document.elementFromPoint((left + right) / 2, (top + bottom) / 2);
+              return top >= 0 && bottom <= innerHeight && one.contains(over);
+            }"""
+        )
+    )
+
+
+@pytest.mark.parametrize("viewport", [DESK, PHONE, LOW], ids=["desk", "phone", "low"])
+def test_a_failure_is_seen_wherever_a_long_text_is_written(
+    new_page: Any, viewport: dict[str, int]
+) -> None:
+    page = new_page(viewport=viewport)
+    text = "A sentence of a long text. " * 160
+    answer_in_capitals(page)
+    write(page, text)
+    page.evaluate("window.scrollTo(0, 0)")
+    assert _is_in_sight(page, "#open-file") == (viewport is not LOW)
+    assert _is_in_sight(page, "#copy") == (viewport is DESK)
+    page.unroute("**/v1/translate")
+    refusal = _refusal(503, "restarting") | {"headers": {"retry-after": "60"}}
+    page.route("**/v1/translate", lambda route: route.fulfill(**refusal))
+    page.focus("#source")
+    page.keyboard.press("Control+End")
+    page.keyboard.type("word")
+    assert "is starting" in notice(page)
+    assert page.evaluate("window.scrollY") > 500
+    assert _is_in_sight(page, "#notice")
+    caret = """(() => {
+      const range = document.createRange();
+      const mirror = document.getElementById('mirror').firstChild;
+      range.setStart(mirror, mirror.length - 2);
+      range.setEnd(mirror, mirror.length - 1);
+      return range.getBoundingClientRect().bottom;
+    })()"""
+    foot = page.locator(".foot").first.bounding_box()
+    assert page.evaluate(caret) <= min(foot["y"], viewport["height"])
 
 
 def test_without_a_connection_it_says_so_and_goes_on_by_itself(new_page: Any) -> None:

@@ -5,27 +5,12 @@ from typing import Any
 
 import pytest
 
-from support.translation_page import wait_done, write
+from support.translation_page import answer_in_capitals, wait_done, write
 
 pytestmark = pytest.mark.browser
 
 PAUSE_MS = 700  # longer than the pause after which is asked
 ANDROID = "Mozilla/5.0 (Linux; Android 14) AppleWebKit/537.36 Chrome/130.0 Mobile Safari/537.36"
-
-
-def _answered(page: Any) -> list[str]:
-    """Answer every request with its text in capitals; the texts that were asked for."""
-    asked: list[str] = []
-
-    def answer(route: Any) -> None:
-        values = json.loads(route.request.post_data)
-        [text] = values["texts"]
-        asked.append(text)
-        one = {"text": text.upper(), "segments": [], "alternatives": []}
-        route.fulfill(json={"translations": [one], "target": values["target"], "models": []})
-
-    page.route("**/v1/translate", answer)
-    return asked
 
 
 def _compose(session: Any, text: str) -> None:
@@ -35,7 +20,7 @@ def _compose(session: Any, text: str) -> None:
 
 def test_a_word_that_is_still_composed_is_not_translated(new_page: Any) -> None:
     page = new_page()
-    asked = _answered(page)
+    asked = answer_in_capitals(page)
     session = page.context.new_cdp_session(page)
     page.focus("#source")
     for text in ("n", "ni", "ni hao"):
@@ -50,7 +35,7 @@ def test_a_word_that_is_still_composed_is_not_translated(new_page: Any) -> None:
 
 def test_android_composes_every_word_and_is_waited_for_longer(new_page: Any) -> None:
     page = new_page(user_agent=ANDROID)
-    asked = _answered(page)
+    asked = answer_in_capitals(page)
     session = page.context.new_cdp_session(page)
     page.focus("#source")
     _compose(session, "good")
@@ -76,7 +61,7 @@ def test_a_term_that_is_still_composed_is_not_kept(new_page: Any) -> None:
 @pytest.mark.parametrize("control", ["#swap", "#clear"])
 def test_a_text_that_was_taken_away_can_be_taken_back(new_page: Any, control: str) -> None:
     page = new_page()
-    asked = _answered(page)
+    asked = answer_in_capitals(page)
     write(page, "Good morning.")
     page.click(control)
     assert page.input_value("#source") != "Good morning."
@@ -91,7 +76,7 @@ def test_a_text_that_was_taken_away_can_be_taken_back(new_page: Any, control: st
 
 def test_the_swap_keeps_the_focus(new_page: Any) -> None:
     page = new_page()
-    _answered(page)
+    answer_in_capitals(page)
     write(page, "Good morning.")
     page.focus("#swap")
     page.keyboard.press("Enter")
@@ -109,3 +94,36 @@ def test_the_mirror_has_every_line_where_the_field_has_it(new_page: Any) -> None
     source, mirror = page.evaluate(styles)
     assert source == mirror
     assert source[0] == "rtl"
+
+
+SIZES = """(() => {
+  const field = document.getElementById('source');
+  return [field.clientHeight, field.scrollHeight, innerHeight];
+})()"""
+
+
+def test_a_text_that_is_far_too_long_is_laid_out_once_and_scrolls_in_its_field(
+    new_page: Any,
+) -> None:
+    page = new_page()
+    page.fill("#source", "Some words of a text. " * 5000)
+    seen, whole, window = page.evaluate(SIZES)
+    assert seen < window < whole
+    assert page.locator("#mirror").text_content() == ""
+    page.fill("#source", "Some words of a text.\n" * 30)
+    seen, whole, _window = page.evaluate(SIZES)
+    assert seen == whole
+    assert page.locator("#mirror").text_content() == page.input_value("#source") + "\n"
+
+
+def test_a_text_without_marks_is_translated_where_a_server_takes_so_long_ones(
+    new_page: Any,
+) -> None:
+    def prepare(page: Any) -> None:
+        page.route("**/openapi.json", lambda route: route.fulfill(json={"paths": {}}))
+
+    page = new_page(prepare=prepare)
+    answer_in_capitals(page)
+    text = "Some words of a text.\n" * 1200
+    assert write(page, text) == text.upper()
+    assert page.locator("#mirror").text_content() == ""

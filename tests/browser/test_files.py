@@ -65,6 +65,17 @@ def test_a_file_that_is_no_text_is_refused_in_words(new_page: Any, tmp_path: Pat
     assert "too long" in notice(page)
 
 
+def test_a_text_file_beyond_the_limit_is_not_put_into_the_field(
+    new_page: Any, tmp_path: Path
+) -> None:
+    page = new_page(prepare=_without_documents)
+    file = tmp_path / "long.txt"
+    file.write_text("é" * 20_001, encoding="utf-8")
+    page.set_input_files("#file-input", file)
+    assert "20,001, where 20,000 is the most" in notice(page)
+    assert page.input_value("#source") == ""
+
+
 class _Documents:
     """The server's documents, played: a job that goes on with every look at it."""
 
@@ -258,7 +269,7 @@ def test_documents_are_sent_a_few_at_a_time_in_their_order(new_page: Any) -> Non
     assert states.all_inner_texts() == ["Waiting …"] * 2 + ["Sending …"] * 3  # the newest first
     page.locator("#file-list button").nth(1).click()  # the fourth is given up before its turn
     sent[0].fulfill(status=413, json={"error": "x", "code": "too_long", "value": 2, "limit": 1})
-    page.wait_for_function("document.querySelectorAll('#file-list li').length === 4")
+    page.wait_for_function("() => document.querySelectorAll('#file-list li').length === 4")
     page.wait_for_timeout(300)
     for number, route in zip((0, 1, 2, 4), sent, strict=True):
         assert f'filename="{number}.txt"'.encode() in route.request.post_data_buffer
@@ -378,7 +389,6 @@ def test_a_folder_is_refused_in_words(new_page: Any) -> None:
 
 def test_of_several_files_the_first_is_read_into_the_field(new_page: Any, tmp_path: Path) -> None:
     page = new_page(prepare=_without_documents)
-    page.evaluate("document.getElementById('file-input').multiple = true")
     names = []
     for name in ("one", "two"):
         (tmp_path / name).write_text(name, encoding="utf-8")

@@ -55,6 +55,41 @@ def test_the_history_is_bounded_cleared_and_off(new_page: Any) -> None:
     assert page.evaluate("localStorage.getItem('dragoman.history')") is None
 
 
+def test_a_translation_that_is_just_there_is_cleared_with_the_others(new_page: Any) -> None:
+    page = new_page()
+    write(page, TEXT)
+    page.click("#open-history")
+    assert page.locator("#history-list li").count() == 1
+    page.click("#clear-history")
+    page.wait_for_timeout(SETTLED_MS)
+    assert page.evaluate("localStorage.getItem('dragoman.history')") is None
+
+
+def test_a_translation_that_comes_while_the_history_is_open_is_shown_and_cleared(
+    new_page: Any,
+) -> None:
+    page = new_page()
+    write(page, TEXT)
+    held: list[Any] = []
+    page.route("**/v1/translate", lambda route: held.append(route))  # noqa: PLW0108  # Playwright marks a handler
+    page.fill("#source", "Thank you.")
+    page.wait_for_selector("#output.is-waiting")
+    page.click("#open-history")
+    held[0].continue_()
+    wait_done(page, 2)
+    page.wait_for_function("() => document.querySelectorAll('#history-list li').length === 2")
+    held.clear()
+    page.keyboard.press("Escape")
+    page.fill("#source", "Good night.")
+    page.wait_for_selector("#output.is-waiting")
+    page.click("#open-history")
+    held[0].continue_()
+    wait_done(page, 3)
+    page.click("#clear-history")
+    page.wait_for_timeout(SETTLED_MS)
+    assert page.evaluate("localStorage.getItem('dragoman.history')") is None
+
+
 def _second_tab(page: Any) -> Any:
     other = page.context.new_page()
     other.goto(page.url)
@@ -275,7 +310,7 @@ def test_terms_of_two_tabs_come_together(new_page: Any) -> None:
     _term(page, 0, "Bank", "bench")
     _term(other, 0, "Haus", "homestead")
     both = {("Bank", "bench"), ("Haus", "homestead")}
-    page.wait_for_function("document.querySelectorAll('#term-list .term').length === 2")
+    page.wait_for_function("() => document.querySelectorAll('#term-list .term').length === 2")
     assert set(_kept_terms(page)["de>en"]) == both
     _term(page, 0, "Bank", "bank")
     other.get_by_label("Word", exact=True).nth(1).wait_for()
@@ -292,7 +327,7 @@ def test_a_term_that_another_tab_removed_does_not_come_back(new_page: Any) -> No
     page.click("#open-glossary")
     other.click("#open-glossary")
     page.get_by_label("Remove this word").first.click()
-    other.wait_for_function("document.querySelectorAll('#term-list .term').length === 1")
+    other.wait_for_function("() => document.querySelectorAll('#term-list .term').length === 1")
     other.click("#add-term")
     _term(other, 1, "Hof", "yard")
     assert _kept_terms(page) == {

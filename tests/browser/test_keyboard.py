@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from support.translation_page import shown, wait_done, write
+from support.translation_page import answer_word_by_word, shown, wait_done, write
 
 pytestmark = pytest.mark.browser
 
@@ -58,7 +58,7 @@ def test_the_translation_is_copied(new_page: Any) -> None:
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     translated = write(page, TEXT, source="de", target="en")
     page.keyboard.press("Alt+Shift+C")
-    page.wait_for_function("document.getElementById('state').textContent === 'Copied.'")
+    page.wait_for_function("() => document.getElementById('state').textContent === 'Copied.'")
     assert page.evaluate("navigator.clipboard.readText()") == translated
 
 
@@ -165,3 +165,37 @@ def test_the_word_that_arrow_keys_have_come_to_is_in_sight(new_page: Any) -> Non
     page.keyboard.press("ArrowLeft")  # the last word
     box = page.locator("#output .is-marked").bounding_box()
     assert box["y"] + box["height"] <= 401
+
+
+def test_arrow_keys_go_where_they_point_in_text_that_runs_from_right_to_left(
+    new_page: Any,
+) -> None:
+    page = new_page()
+    answer_word_by_word(page, "مرحبا أيها العالم\nHello iPhone world")
+    write(page, "one two three\nfour five six")
+    page.focus("#output")
+    marked = page.locator("#output .is-marked")
+    for word in ["مرحبا", "أيها", "العالم", "Hello"]:
+        page.keyboard.press("ArrowLeft")
+        assert marked.text_content() == word
+    page.keyboard.press("ArrowRight")
+    assert marked.text_content() == "iPhone"
+    for word in ["Hello", "العالم"]:
+        page.keyboard.press("ArrowLeft")
+        assert marked.text_content() == word
+    page.keyboard.press("ArrowRight")
+    assert marked.text_content() == "أيها"
+    page.keyboard.press("ArrowDown")
+    assert marked.text_content() == "العالم"
+
+
+def test_the_focus_stays_on_an_alternative_when_the_text_is_translated_anew(
+    new_page: Any,
+) -> None:
+    page = new_page()
+    write(page, TEXT, source="de", target="en")
+    page.locator("#alternative-list button").nth(1).focus()
+    page.keyboard.press("Control+Enter")
+    wait_done(page, 2)
+    focused = "[...document.querySelectorAll('#alternative-list button')]"
+    assert page.evaluate(f"{focused}.indexOf(document.activeElement)") == 1

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from support.running_server import RunningServer
-from support.translation_page import num_done, shown, wait_done, write
+from support.translation_page import answer_word_by_word, num_done, shown, wait_done, write
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page, Request
@@ -194,16 +194,17 @@ def _without_attention(route: Any) -> None:
     route.fulfill(response=reply, json=content)
 
 
+def _with_a_failed_check(route: Any) -> None:
+    reply = route.fetch()
+    content = reply.json()
+    content["translations"][0]["segments"][0]["quality"]["failed"] = ["numbers", "new_check"]
+    route.fulfill(response=reply, json=content)
+
+
 def test_what_a_check_found_is_told(new_page: Any) -> None:
     page = new_page()
 
-    def doubtful(route: Any) -> None:
-        reply = route.fetch()
-        content = reply.json()
-        content["translations"][0]["segments"][0]["quality"]["failed"] = ["numbers", "new_check"]
-        route.fulfill(response=reply, json=content)
-
-    page.route("**/v1/translate", doubtful)
+    page.route("**/v1/translate", _with_a_failed_check)
     write(page, "There are 17 trees.")
     said = page.locator("#flag-list").inner_text()
     assert "The numbers differ." in said
@@ -290,3 +291,94 @@ def test_without_live_translation_a_button_translates(new_page: Any) -> None:
     assert page.locator("#output.is-stale").count() == 1
     page.select_option("#to", "de")
     assert page.locator("#output.is-stale").count() == 0
+
+
+def test_without_live_translation_the_heat_map_sends_no_new_text(new_page: Any) -> None:
+    page = new_page()
+    requests = _without_live(page)
+    page.fill("#source", "Hello friends.")
+    page.click("#translate")
+    wait_done(page, 1)
+    page.fill("#source", "Hello friends. My private note.")
+    page.click("#heat-map summary")
+    page.wait_for_timeout(600)
+    assert len(requests) == 1
+    page.fill("#source", "Hello friends.")
+    page.click("#heat-map summary")
+    page.click("#heat-map summary")
+    wait_done(page, 2)
+
+
+@pytest.mark.parametrize(("locale", "target"), [("en-GB", "en"), ("de-AT", "en")])
+def test_the_swap_of_a_text_that_is_in_the_language_already_translates_it(
+    new_page: Any, locale: str, target: str
+) -> None:
+    page = new_page(locale=locale)
+    text = "Guten Tag, wie geht es Ihnen?"
+    assert write(page, text, source="auto", target="de") == text
+    page.click("#swap")
+    wait_done(page, 2)
+    assert (page.input_value("#from"), page.input_value("#to")) == ("de", target)
+    assert page.input_value("#source") == text
+
+
+def test_the_sentence_of_the_word_map_stays_when_the_heat_map_comes(new_page: Any) -> None:
+    page = new_page()
+    write(page, "Good morning. Thank you. Good night.")
+    page.click("#word-map summary")
+    page.select_option("#map-segment", "2")
+    page.click("#heat-map summary")
+    wait_done(page, 2)
+    assert page.input_value("#map-segment") == "2"
+    words = page.locator("#map-scroll tbody th").all_text_contents()
+    assert words == page.locator("#output .segment").nth(2).locator(".word").all_text_contents()
+    write(page, "Good morning. Thank you. Good evening.")
+    assert page.input_value("#map-segment") == "0"
+
+
+def test_every_line_of_a_translation_runs_as_its_own_letters_do(new_page: Any) -> None:
+    page = new_page()
+    answer_word_by_word(page, "iPhone 12\nمرحبا أيها العالم الجميل.")
+    write(page, "iPhone 12\nHello beautiful world.")
+    pane = page.locator("#output").bounding_box()
+    middle = pane["x"] + pane["width"] / 2
+    boxes = [
+        page.locator("#output .word", has_text=word).bounding_box()
+        for word in ("iPhone", "مرحبا", "الجميل")
+    ]
+    latin, first, last = [box["x"] for box in boxes]
+    assert latin < middle < last < first
+    styles = "one => getComputedStyle(one).unicodeBidi"
+    for selector in ("#output", "#alternative-list button"):
+        assert page.locator(selector).first.evaluate(styles) == "plaintext"
+
+
+LANG = "one => one.closest('[lang]').lang"
+
+
+def test_every_text_says_its_language(new_page: Any) -> None:
+    page = new_page()
+    assert page.locator("#source").evaluate(LANG) == "en"  # of the page, for the words in the field
+    page.route("**/v1/translate", _with_a_failed_check)
+    write(page, GERMAN + " Guten Tag.", source="auto", target="zh-Hans")
+    page.click("#word-map summary")
+    for selector, tag in (
+        ("#source", "de"),
+        ("#mirror", "de"),
+        ("#output", "zh-Hans"),
+        ("#alternative-list button", "zh-Hans"),
+        ("#map-segment option", "de"),
+        ("#map-scroll thead th", "de"),
+        ("#map-scroll tbody th", "zh-Hans"),
+        ("#map-scroll td[class] .hidden-text", "en"),
+        ("#flag-list q", "de"),
+    ):
+        assert page.locator(selector).first.evaluate(LANG) == tag, selector
+    page.select_option("#from", "de")
+    wait_done(page, 2)
+    page.click("#open-history")
+    entry = page.locator("#history-list .entry span")
+    assert [entry.nth(n).evaluate(LANG) for n in (0, 1)] == ["de", "zh-Hans"]
+    page.keyboard.press("Escape")
+    page.click("#clear")
+    assert page.locator("#source").evaluate(LANG) == "en"

@@ -1,6 +1,8 @@
 """What a person does on the translation page, and sees there."""
 
-from typing import TYPE_CHECKING
+import json
+import re
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -37,3 +39,44 @@ def notice(page: "Page") -> str:
     """What the bar says, once it is there."""
     page.wait_for_selector("#notice:not([hidden])")
     return page.locator("#notice-text").inner_text()
+
+
+def answer_in_capitals(page: "Page") -> list[str]:
+    """Answer every request with its text in capitals; the texts that were asked for."""
+    asked: list[str] = []
+
+    def answer(route: Any) -> None:
+        values = json.loads(route.request.post_data)
+        [text] = values["texts"]
+        asked.append(text)
+        one = {"text": text.upper(), "segments": [], "alternatives": []}
+        route.fulfill(json={"translations": [one], "target": values["target"], "models": []})
+
+    page.route("**/v1/translate", answer)
+    return asked
+
+
+def answer_word_by_word(page: "Page", translation: str) -> None:
+    """Answer every request with this text: a segment a line, a token a word, each from the word in
+    its place; and with the same as its alternative."""
+
+    def spans(line: str) -> list[tuple[int, int]]:
+        return [one.span() for one in re.finditer(r"\w+", line)]
+
+    def answer(route: Any) -> None:
+        values = json.loads(route.request.post_data)
+        lines = zip(values["texts"][0].split("\n"), translation.split("\n"), strict=True)
+        segments = [
+            {
+                "source": source,
+                "text": text,
+                "source_spans": spans(source),
+                "target_spans": spans(text),
+                "alignment": [min(n, len(spans(source)) - 1) for n in range(len(spans(text)))],
+            }
+            for source, text in lines
+        ]
+        one = {"text": translation, "segments": segments, "alternatives": [translation]}
+        route.fulfill(json={"translations": [one], "target": values["target"], "models": []})
+
+    page.route("**/v1/translate", answer)

@@ -1,8 +1,9 @@
 // The history of translations: in this browser alone, bounded, off by a switch, one for all tabs. Owns
 // what is kept, and the dialog that shows it.
 
+import { redraw } from "./redraw.js";
 import { Shared } from "./storage.js";
-import { t } from "./strings.js";
+import { inLanguage, t } from "./strings.js";
 
 const MAX_ENTRIES = 50;
 const MAX_CHARACTERS = 5000;
@@ -40,6 +41,7 @@ export class History {
   settle() {
     if (this.waiting) this.#add(this.waiting.entry);
     this.giveUp();
+    this.draw();
   }
 
   /** Keep nothing of what waits. */
@@ -59,6 +61,7 @@ export class History {
   }
 
   empty() {
+    this.giveUp();
     this.entries.clear();
     this.draw();
   }
@@ -66,7 +69,7 @@ export class History {
   /** Show the entries in the dialog, and the switch. */
   draw() {
     const entries = this.entries.read();
-    this.list.replaceChildren(...entries.map((entry) => this.#row(entry)));
+    redraw(this.list, entries.map((entry) => this.#row(entry)));
     this.none.hidden = entries.length > 0;
     this.clear.disabled = entries.length === 0;
     this.toggle.checked = this.isOn.read();
@@ -77,7 +80,7 @@ export class History {
     const button = document.createElement("button");
     button.type = "button";
     button.className = "entry";
-    button.append(line(entry.text, ""), line(entry.translation, "quiet"));
+    button.append(line(entry.text, "", entry.source), line(entry.translation, "quiet", entry.target));
     button.addEventListener("click", () => this.onChosen(entry));
     const remove = document.createElement("button");
     remove.type = "button";
@@ -94,10 +97,11 @@ export class History {
   }
 }
 
-function line(text, className) {
+function line(text, className, tag) {
   const span = document.createElement("span");
   span.className = className;
   span.dir = "auto";
   span.textContent = text;
+  inLanguage(span, tag);
   return span;
 }

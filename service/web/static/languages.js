@@ -55,9 +55,16 @@ export class Languages {
     this.#remember();
   }
 
-  /** Put each language in the other's place; whether that can be translated. */
+  /**
+   * Put each language in the other's place; whether that can be translated. A text that is in the target language
+   * already goes from there into that of the interface, or into its usual one.
+   */
   swap() {
     const source = this.effectiveSource ?? this.targetsOf(this.target)[0];
+    if (source === this.target && this.targetsOf(source).length) {
+      this.choose(source, interfaceLanguage());
+      return true;
+    }
     if (!source || !this.targetsOf(this.target).includes(source)) return false;
     this.choose(this.target, source);
     return true;

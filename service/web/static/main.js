@@ -14,17 +14,17 @@ import { Live } from "./live.js";
 import { Notices } from "./notices.js";
 import { Panes } from "./panes.js";
 import { isLive } from "./preferences.js";
+import { readText } from "./reading.js";
 import { listenToSettings } from "./settings.js";
 import { showAlternatives, showFlags, showGlossaryReport } from "./sheets.js";
 import * as shortcuts from "./shortcuts.js";
 import { Start } from "./start.js";
-import { number, preferredLanguage, speak, t } from "./strings.js";
+import { inLanguage, number, preferredLanguage, speak, t } from "./strings.js";
 import { attentionSquare, linkSquare, WordTable } from "./wordmap.js";
 
 const NUM_ALTERNATIVES = 3;
 const MAX_CHARACTERS_WITH_ALTERNATIVES = 400;
 const MAX_CHARACTERS_WITH_ATTENTION = 2000;
-const MAX_READ_BYTES = 2 ** 20;
 
 const byId = (id) => document.getElementById(id);
 const source = byId("source");
@@ -84,12 +84,13 @@ function changed(isComposing = false) {
   if (languages.known.length) notices.hide(); // else it says why there are none
   const length = [...source.value].length;
   drawCount(length);
+  drawLanguage();
   byId("clear").hidden = length === 0;
   byId("translate").hidden = true;
   if (!source.value.trim()) {
     live.cancel();
     clearAnswer();
-  } else if (features.maxCharacters !== null && length > features.maxCharacters) {
+  } else if (isTooLong(length)) {
     live.cancel();
     drawStale();
     notices.tell(new ApiError("too_long", { value: length, limit: features.maxCharacters }));
@@ -98,6 +99,10 @@ function changed(isComposing = false) {
   } else {
     rest(t("press_enter"));
   }
+}
+
+function isTooLong(length) {
+  return features.maxCharacters !== null && length > features.maxCharacters;
 }
 
 /** Ask for nothing, and say why, until somebody wants it. */
@@ -110,7 +115,7 @@ function rest(words) {
 
 /** Ask for the translation of what is in the field; null if there is nothing to ask. */
 function send(signal) {
-  if (!source.value.trim() || !languages.target) return null;
+  if (!source.value.trim() || isTooLong([...source.value].length) || !languages.target) return null;
   const values = { texts: [source.value], source: languages.source, target: languages.target, alignment: true, scores: true };
   if (source.value.length <= MAX_CHARACTERS_WITH_ALTERNATIVES) values.alternatives = NUM_ALTERNATIVES;
   if (byId("heat-map").open && mayHaveHeat()) values.attention = true;
@@ -171,12 +176,14 @@ function answered(reply, ms) {
   output.dataset.done = String(Number(output.dataset.done ?? 0) + 1);
   byId("copy").hidden = false;
   drawDetected(translation.detected, reply.target);
+  drawLanguage();
   drawModels(reply, ms);
-  showFlags({ sheet: byId("flags"), list: byId("flag-list") }, translation.segments);
-  showGlossaryReport({ sheet: byId("glossary-report"), text: byId("glossary-hits") }, reportOf(translation));
-  showAlternatives({ sheet: byId("alternatives"), list: byId("alternative-list") }, shown.alternatives, takeAlternative);
-  wordMap.show(panes.segments);
-  heatMap.show(mayHaveHeat() ? panes.segments : []);
+  showFlags({ sheet: byId("flags"), list: byId("flag-list") }, translation.segments, languages.effectiveSource);
+  showGlossaryReport({ sheet: byId("glossary-report"), text: byId("glossary-hits") }, translation.segments);
+  drawAlternatives();
+  const pair = { source: languages.effectiveSource, target: reply.target };
+  wordMap.show(panes.segments, pair);
+  heatMap.show(mayHaveHeat() ? panes.segments : [], pair);
   // Asked for with the terms of another language than was found: once more, for a text once.
   if (isFirst && sentTerms !== JSON.stringify(currentTerms())) live.soon();
   history.soon(entry, () => announce(t("translated_into", { language: languages.name(reply.target) })));
@@ -192,13 +199,6 @@ function isPresent() {
 /** Dim what is shown if it is of another text or of other languages. */
 function drawStale() {
   output.classList.toggle("is-stale", shown !== null && !isPresent());
-}
-
-/** Terms of the glossary that were used, and those that were not, over all segments. */
-function reportOf(translation) {
-  const terms = translation.segments.flatMap((one) => one.glossary ?? []);
-  const named = (isHit) => terms.filter((one) => one.is_hit === isHit).map((one) => `${one.source} → ${one.target}`);
-  return { hits: [...new Set(named(true))], misses: [...new Set(named(false))] };
 }
 
 function failed(error, seconds) {
@@ -222,7 +222,6 @@ function clearAnswer() {
 /** Put an alternative in the place of the translation, and that in its place. */
 function takeAlternative(index) {
   if (!shown?.alternatives[index]) return;
-  const hadFocus = byId("alternative-list").contains(document.activeElement);
   const text = shown.alternatives[index];
   shown.alternatives[index] = shown.text;
   shown.text = text;
@@ -230,9 +229,12 @@ function takeAlternative(index) {
   wordMap.show([]);
   heatMap.show([]);
   byId("flags").hidden = true;
-  showAlternatives({ sheet: byId("alternatives"), list: byId("alternative-list") }, shown.alternatives, takeAlternative);
-  if (hadFocus) byId("alternative-list").querySelectorAll("button")[index]?.focus();
+  drawAlternatives();
   announce(text);
+}
+
+function drawAlternatives() {
+  showAlternatives({ sheet: byId("alternatives"), list: byId("alternative-list") }, shown.alternatives, output.lang, takeAlternative);
 }
 
 // --- small things ---
@@ -240,7 +242,12 @@ function takeAlternative(index) {
 function drawCount(length) {
   const limit = features.maxCharacters;
   byId("count").textContent = limit === null ? number(length) : `${number(length)} / ${number(limit)}`;
-  byId("count").classList.toggle("count-over", limit !== null && length > limit);
+  byId("count").classList.toggle("count-over", isTooLong(length));
+}
+
+/** Say what language the field's text is in, for voices, letters' shapes and spelling. */
+function drawLanguage() {
+  inLanguage(byId("field"), source.value.trim() ? languages.effectiveSource : null);
 }
 
 function drawDetected(detected, target) {
@@ -292,17 +299,15 @@ async function takeFiles(taken) {
 }
 
 async function readFile(file) {
-  if (file.size > MAX_READ_BYTES) {
-    notices.tell(new ApiError("too_long", { value: file.size, limit: MAX_READ_BYTES }));
+  let text;
+  try {
+    text = await readText(file, features.maxCharacters);
+  } catch (error) {
+    if (!error.kind) throw error;
+    notices.tell(error);
     return;
   }
-  try {
-    const text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
-    if (text.includes("\0")) throw new TypeError("no text");
-    setText(text);
-  } catch {
-    notices.tell(new ApiError("file_kind"));
-  }
+  setText(text);
 }
 
 function useThisKey(key) {
@@ -333,7 +338,7 @@ async function changeLanguage(tag) {
 function listen() {
   // Weights cost the server a second pass, so they are asked for once somebody wants to see them.
   byId("heat-map").addEventListener("toggle", () => {
-    if (byId("heat-map").open && shown) live.now();
+    if (byId("heat-map").open && isPresent()) live.now();
   });
   byId("clear").addEventListener("click", () => {
     setText("");
@@ -354,7 +359,7 @@ function listen() {
     onLanguage: changeLanguage,
   });
   openDialogs({
-    "open-history": [byId("history-dialog"), () => history.draw()],
+    "open-history": [byId("history-dialog"), () => history.settle()],
     "open-settings": [byId("settings-dialog"), () => (byId("settings-key").value = apiKey())],
     "open-shortcuts": [byId("shortcuts-dialog"), () => {}],
     "open-glossary": [byId("glossary-dialog"), drawGlossary],

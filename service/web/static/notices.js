@@ -18,7 +18,7 @@ export class Notices {
     });
   }
 
-  /** Tell a failure; `seconds` until it is tried again by itself, or null. */
+  /** Tell a failure; `seconds` until it is tried again by itself, or null: then when the server wants to be asked. */
   tell(error, seconds = null) {
     clearInterval(this.countdown);
     const wantsKey = error.kind === "key_wanted" || (error.kind === "key_wrong" && error.code !== "detection_off");
@@ -28,7 +28,8 @@ export class Notices {
     this.bar.dataset.kind = error.kind;
     this.text.textContent = plainWords(error);
     this.bar.hidden = false;
-    if (seconds !== null) this.#count(seconds, this.text.textContent);
+    if (seconds !== null) this.#count("next_try", seconds);
+    else if (error.retrySeconds) this.#count("wait", error.retrySeconds);
   }
 
   hide() {
@@ -37,17 +38,25 @@ export class Notices {
     this.form.hidden = true;
   }
 
-  /** The words with the seconds that are left; a reader of screens is told once. */
-  #count(seconds, words) {
+  /** Add the seconds that are left; a reader of screens is told once. */
+  #count(key, seconds) {
     const left = document.createElement("span");
     left.setAttribute("aria-hidden", "true");
+    const said = document.createElement("span");
+    said.className = "hidden-text";
     let remaining = Math.ceil(seconds);
     const draw = () => {
-      left.textContent = ` ${t("next_try", { seconds: number(Math.max(0, remaining)) })}`;
+      left.textContent = ` ${t(key, { seconds: number(Math.max(0, remaining)) })}`;
+      if (key === "wait" && remaining <= 0) {
+        clearInterval(this.countdown);
+        left.remove();
+        said.remove();
+      }
       remaining -= 1;
     };
     draw();
-    this.text.replaceChildren(words, left);
+    said.textContent = left.textContent;
+    this.text.append(left, said);
     this.countdown = setInterval(draw, 1000);
   }
 }

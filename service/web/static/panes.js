@@ -2,10 +2,11 @@
 // the marks on words that belong together. Text becomes text nodes, never markup.
 
 import { t } from "./strings.js";
-import { placed } from "./words.js";
+import { isRightToLeft, placed } from "./words.js";
 
 const LONG = 600;
 const MAX_WORDS = 3000;
+const MAX_MIRRORED = 20_000; // to lay out more behind the field, at every key, takes a browser too long
 
 export class Panes {
   constructor({ source, mirror, field, output, announce }) {
@@ -27,7 +28,7 @@ export class Panes {
   /** The field's text has changed: what was known of its words is not true any more. */
   typed() {
     this.#forget();
-    this.mirror.textContent = `${this.source.value}\n`;
+    this.#reflect(`${this.source.value}\n`);
     this.field.classList.toggle("is-small", this.source.value.length > LONG);
   }
 
@@ -37,7 +38,7 @@ export class Panes {
     this.text = translation.text;
     this.segments = placed(this.source.value, translation);
     const numWords = this.segments.reduce((sum, one) => sum + one.targetWords.length + one.sourceWords.length, 0);
-    if (numWords > MAX_WORDS) this.segments = this.segments.map((one) => ({ ...one, sourceWords: [], targetWords: [] }));
+    if (numWords > MAX_WORDS || !this.#isMirrored) this.segments = this.segments.map((one) => ({ ...one, sourceWords: [], targetWords: [] }));
     this.#draw();
   }
 
@@ -46,9 +47,19 @@ export class Panes {
     this.#forget();
     this.text = text;
     this.segments = [];
-    this.mirror.textContent = `${this.source.value}\n`;
+    this.#reflect(`${this.source.value}\n`);
     this.output.replaceChildren(text);
     this.output.classList.toggle("is-small", text.length > LONG);
+  }
+
+  get #isMirrored() {
+    return this.source.value.length <= MAX_MIRRORED;
+  }
+
+  /** Put this behind the field, unless there is too much text in it: then the field scrolls by itself. */
+  #reflect(content) {
+    this.field.classList.toggle("has-no-mirror", !this.#isMirrored);
+    this.mirror.replaceChildren(this.#isMirrored ? content : "");
   }
 
   #forget() {
@@ -85,7 +96,7 @@ export class Panes {
     target.append(this.text.slice(targetDone));
     source.append(`${this.source.value.slice(sourceDone)}\n`);
     this.output.replaceChildren(target);
-    this.mirror.replaceChildren(source);
+    this.#reflect(source);
     this.output.classList.toggle("is-small", this.text.length > LONG);
   }
 
@@ -138,8 +149,11 @@ export class Panes {
     if (event.key === "Escape") this.#mark((this.current = null));
     if (!(event.key in steps) || event.altKey || event.ctrlKey || event.metaKey || !this.words.length) return;
     event.preventDefault();
-    const at = this.current === null ? (steps[event.key] > 0 ? -1 : 0) : this.current;
-    this.current = (at + steps[event.key] + this.words.length) % this.words.length;
+    const isAcross = event.key === "ArrowRight" || event.key === "ArrowLeft";
+    const isTurned = isAcross && isRightToLeft(this.text, this.words[this.current ?? 0].start);
+    const step = isTurned ? -steps[event.key] : steps[event.key];
+    const at = this.current === null ? (step > 0 ? -1 : 0) : this.current;
+    this.current = (at + step + this.words.length) % this.words.length;
     const word = this.words[this.current];
     this.#mark([word, ...word.sources]);
     word.element.scrollIntoView({ block: "nearest" });

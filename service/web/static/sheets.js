@@ -1,12 +1,13 @@
 // What stands below the panes: what to look at twice, the glossary's hits, other ways to say it.
 
+import { redraw } from "./redraw.js";
 import { ariaShortcut } from "./shortcuts.js";
-import { t } from "./strings.js";
+import { inLanguage, t } from "./strings.js";
 
 const MAX_SHOWN = 90;
 
-/** List the segments of which a check failed. */
-export function showFlags({ sheet, list }, segments) {
+/** List the segments of which a check failed, of a text in a language that may be null. */
+export function showFlags({ sheet, list }, segments, source) {
   const flagged = segments.filter((one) => one.is_truncated || one.quality?.failed?.length);
   sheet.hidden = flagged.length === 0;
   list.replaceChildren(
@@ -17,6 +18,7 @@ export function showFlags({ sheet, list }, segments) {
       what.textContent = failed.map((name) => wordsOf(name)).join(" ");
       const quoted = document.createElement("q");
       quoted.dir = "auto";
+      inLanguage(quoted, source);
       quoted.textContent = one.source.length > MAX_SHOWN ? `${one.source.slice(0, MAX_SHOWN)}…` : one.source;
       row.append(what, " ", quoted);
       return row;
@@ -30,9 +32,11 @@ function wordsOf(check) {
   return words === key ? t("failed_other", { check }) : words;
 }
 
-/** Say which terms of the glossary were used and which were not; `null` says nothing. */
-export function showGlossaryReport({ sheet, text }, report) {
-  const [hits, misses] = [report?.hits ?? [], report?.misses ?? []];
+/** Say which terms of the glossary were used and which were not, over all segments. */
+export function showGlossaryReport({ sheet, text }, segments) {
+  const terms = segments.flatMap((one) => one.glossary ?? []);
+  const named = (isHit) => new Set(terms.filter((one) => one.is_hit === isHit).map((one) => `${one.source} → ${one.target}`));
+  const [hits, misses] = [[...named(true)], [...named(false)]];
   sheet.hidden = hits.length + misses.length === 0;
   const parts = [];
   if (hits.length) parts.push(t("glossary_hits", { terms: hits.join(", ") }));
@@ -40,11 +44,13 @@ export function showGlossaryReport({ sheet, text }, report) {
   text.textContent = parts.join(" ");
 }
 
-/** Offer other translations; `onChosen(index)` takes one. */
-export function showAlternatives({ sheet, list }, texts, onChosen) {
+/** Offer other translations into a language; `onChosen(index)` takes one. */
+export function showAlternatives({ sheet, list }, texts, target, onChosen) {
   sheet.hidden = texts.length === 0;
-  list.replaceChildren(
-    ...texts.map((text, index) => {
+  inLanguage(list, target);
+  redraw(
+    list,
+    texts.map((text, index) => {
       const row = document.createElement("li");
       const button = document.createElement("button");
       button.type = "button";

@@ -61,6 +61,12 @@ export function translateElements(root) {
   }
 }
 
+/** Say what language an element's text is in; null or "auto": it is not known. */
+export function inLanguage(element, tag) {
+  if (tag && tag !== "auto") element.lang = tag;
+  else element.removeAttribute("lang");
+}
+
 /** A number as the interface's language writes it. */
 export const number = (value) => new Intl.NumberFormat(interfaceLanguage()).format(value);
 

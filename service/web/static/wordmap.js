@@ -2,7 +2,7 @@
 // comes, one square a token, as the API's `alignment` has it; the shade is the network's probability
 // of the word. The heat map: how much each one attended to every word, as `attention` has it.
 
-import { number, t } from "./strings.js";
+import { inLanguage, number, t } from "./strings.js";
 
 const MAX_WORDS = 60;
 const FAINT = 0.02;
@@ -11,16 +11,23 @@ const LEVELS = [0.2, 0.4, 0.6, 0.8];
 /** A table; `square` makes a cell of a word and the index of a source word, or null for none. */
 export class WordTable {
   constructor({ details, scroll, choice, select, square, none = "" }) {
-    Object.assign(this, { details, scroll, choice, select, square, none, segments: [] });
+    Object.assign(this, { details, scroll, choice, select, square, none, segments: [], source: null, target: null });
     details.addEventListener("toggle", () => this.#draw());
     select.addEventListener("change", () => this.#draw());
   }
 
-  /** Show segments, as of `words.placed`; those without words have no map. */
-  show(segments) {
+  /**
+   * Show segments, as of `words.placed`, from one language into another; those without words have no map. Which one
+   * is chosen stays if the text does.
+   */
+  show(segments, { source = null, target = null } = {}) {
+    const chosen = this.select.value;
+    const before = this.segments;
+    Object.assign(this, { source, target });
     this.segments = segments.filter((one) => one.targetWords.length && one.sourceWords.length);
     this.details.hidden = this.segments.length === 0;
     this.choice.hidden = this.segments.length < 2;
+    inLanguage(this.select, source);
     this.select.replaceChildren(
       ...this.segments.map((one, index) => {
         const option = document.createElement("option");
@@ -29,6 +36,7 @@ export class WordTable {
         return option;
       }),
     );
+    if (isSameText(this.segments, before)) this.select.value = chosen;
     this.#draw();
   }
 
@@ -45,9 +53,11 @@ export class WordTable {
     const sources = one.sourceWords.slice(0, MAX_WORDS);
     const cut = (text, word, start) => text.slice(word.start - start, word.end - start);
     const head = row([cell("td", ""), ...sources.map((word) => headed(cut(one.segment.source, word, sourceAt)))]);
+    inLanguage(head, this.source);
     const rows = one.targetWords.slice(0, MAX_WORDS).map((word) => {
       const name = cell("th", cut(one.segment.text, word, targetAt));
       name.scope = "row";
+      inLanguage(name, this.target);
       return row([name, ...sources.map((_, index) => this.square(word, index) ?? cell("td", ""))]);
     });
     const table = document.createElement("table");
@@ -59,6 +69,9 @@ export class WordTable {
     this.scroll.append(table);
   }
 }
+
+const isSameText = (segments, others) =>
+  segments.length === others.length && segments.every((one, index) => one.segment.source === others[index].segment.source);
 
 /** Of the word map. */
 export function linkSquare(word, index) {

@@ -3,6 +3,7 @@
 // JavaScript's strings, which count UTF-16 units.
 
 const LETTER = /[\p{L}\p{N}\p{M}]/u;
+const RIGHT_TO_LEFT = /^\P{L}*[\p{Script=Adlam}\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Nko}\p{Script=Syriac}\p{Script=Thaana}]/u;
 const UNSPACED = /\p{Script=Han}|\p{Script=Hiragana}|\p{Script=Katakana}|\p{Script=Thai}|\p{Script=Lao}|\p{Script=Khmer}|\p{Script=Myanmar}/u;
 
 /**
@@ -30,6 +31,13 @@ export function placed(source, translation) {
     });
   }
   return found;
+}
+
+/** Whether the line at a place of a text runs from right to left, as its first letter does. */
+export function isRightToLeft(text, place) {
+  const start = text.lastIndexOf("\n", place - 1) + 1;
+  const end = text.indexOf("\n", place);
+  return RIGHT_TO_LEFT.test(text.slice(start, end < 0 ? text.length : end));
 }
 
 function linked(segment, sourceStart, targetStart) {
