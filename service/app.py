@@ -47,6 +47,7 @@ from service.http.body import BodyReader, BodyReaders
 from service.http.cors import Cors
 from service.http.direct import ANSWERED, DirectRoutes, Endpoint, endpoints_of
 from service.http.middleware import Edge, note_problem
+from service.http.other_methods import refusals
 from service.models.requests.detection import LanguageDetection
 from service.models.routes.routing import RoutingTable
 from service.settings import Settings, load_settings
@@ -273,6 +274,7 @@ def _add_routes(
     """Add every route; their paths, those of the documentation included, and direct endpoints."""
     endpoints: dict[tuple[str, str], Endpoint] = {}
     paths = [path for route in app.routes if (path := getattr(route, "path", None))]
+    routes: list[Route] = []
     admission = Admission(front=front, access=access, readers=_body_readers(front))
     for router in (
         *_document_routers(admission, documents, glossaries),
@@ -286,9 +288,10 @@ def _add_routes(
         web.build_router(has_page=front.settings.page),
     ):
         app.include_router(router)
-        paths += [route.path for route in router.routes if isinstance(route, Route)]
+        routes += [route for route in router.routes if isinstance(route, Route)]
         endpoints |= endpoints_of(router.routes)
-    return paths, endpoints
+    app.router.routes += refusals(routes)
+    return [*paths, *(route.path for route in routes)], endpoints
 
 
 def _document_routers(

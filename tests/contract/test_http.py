@@ -48,6 +48,23 @@ def test_a_head_is_a_get_without_its_body(client: httpx.Client, path: str) -> No
     assert client.head("/translate").headers["allow"] == "POST"
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("PUT", "/v2/glossaries", "GET, POST"),
+        ("POST", "/v1/documents/none", "DELETE, GET"),
+        ("DELETE", "/languages", "GET, POST"),
+        ("DELETE", "/translate", "POST"),
+    ],
+)
+def test_a_405_lists_every_method_of_the_path(
+    client: httpx.Client, method: str, path: str, allowed: str
+) -> None:
+    reply = client.request(method, path)
+    assert reply.status_code == 405
+    assert reply.headers["allow"] == allowed
+
+
 def test_the_documentation_is_there(client: httpx.Client) -> None:
     assert "Dragoman" in client.get("/docs").text
     paths = client.get("/openapi.json").json()["paths"]
