@@ -102,6 +102,21 @@ SIZES = """(() => {
 })()"""
 
 
+def test_a_longer_text_and_its_translation_have_smaller_letters_alike(new_page: Any) -> None:
+    page = new_page()
+    answer_in_capitals(page)
+    sizes = {}
+    for number, text in enumerate(("A cat. ", "A cat. " * 100), start=1):
+        write(page, text)
+        wait_done(page, number)
+        sizes[number] = {
+            page.locator(part).evaluate("one => getComputedStyle(one).fontSize")
+            for part in ("#source", "#mirror", "#output")
+        }
+    assert len(sizes[1]) == len(sizes[2]) == 1
+    assert sizes[1] != sizes[2]
+
+
 def test_a_text_that_is_far_too_long_is_laid_out_once_and_scrolls_in_its_field(
     new_page: Any,
 ) -> None:

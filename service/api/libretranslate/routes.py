@@ -129,7 +129,7 @@ def _add_rest(router: APIRouter, admission: Admission, contract: LibreTranslate)
         "/suggest",
         summary="Suggest another translation",
         responses=SUGGEST_RESPONSES,
-        openapi_extra=suggest_operation(),
+        openapi_extra=suggest_operation(is_open=settings.suggestions is not None),
         dependencies=[DOCUMENTED],
     )
     async def suggest(request: Request) -> JsonReply:

@@ -135,8 +135,12 @@ class SuggestionFile:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def suggest_operation() -> dict[str, Any]:
-    """Bodies of `POST /suggest`."""
+def suggest_operation(*, is_open: bool) -> dict[str, Any]:
+    """Bodies of `POST /suggest`.
+
+    Args:
+        is_open: Suggestions are taken, so that there is an example to try.
+    """
     words = {
         "q": "Text.",
         "s": "What its translation should be.",
@@ -152,6 +156,7 @@ def suggest_operation() -> dict[str, Any]:
         },
     }
     kinds = ("application/json", "application/x-www-form-urlencoded")
-    example = {"q": "Thank you.", "s": "谢谢！", "source": "en", "target": "zh"}
-    content = {kind: {"schema": schema, "example": example} for kind in kinds}
-    return {"requestBody": {"required": True, "content": content}}
+    body: dict[str, Any] = {"schema": schema}
+    if is_open:
+        body["example"] = {"q": "Thank you.", "s": "谢谢！", "source": "en", "target": "zh"}
+    return {"requestBody": {"required": True, "content": dict.fromkeys(kinds, body)}}
