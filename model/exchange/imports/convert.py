@@ -23,17 +23,12 @@ from model.checkpoint.shortlist import format_shortlist, shortlist_entry
 from model.checkpoint.tensors.safetensors_file import file_layout, opened_weight_file
 from model.checkpoint.weights import tokenizer_files
 from model.errors import CheckpointError, ConfigError, ForeignModelError, one_line
-from model.exchange.carried import read_carried
 from model.exchange.imports.archives import unpacked
 from model.exchange.imports.card import UNKNOWN_LICENCE, format_card
 from model.exchange.imports.completeness import misshapen, network_shapes, unread
-from model.exchange.imports.imported import (
-    FamilyImporter,
-    ImportedModel,
-    Importer,
-    ImportOptions,
-)
+from model.exchange.imports.imported import ImportedModel, Importer, ImportOptions
 from model.exchange.imports.piece_files import other_pieces
+from model.exchange.imports.reading import read_whole, recognised, reporting_shortage
 from model.exchange.imports.unfinished import (
     DONE_FILE,
     add_done,
@@ -41,9 +36,7 @@ from model.exchange.imports.unfinished import (
     read_done,
     unfinished_folder,
 )
-from model.exchange.model_card import card_licence
-from model.system.host_memory import free_memory, readable_bytes
-from model.system.out_of_memory import is_out_of_memory
+from model.system.host_memory import readable_bytes
 from model.system.paths import as_text, exists
 
 StoredType = Literal["int8", "float16", "bfloat16", "float32"]
@@ -112,7 +105,7 @@ def convert(
         raise ForeignModelError(source, ["is missing"])
     with unpacked(source) as content:
         importer = recognised(content, importers, source=source)
-        imported = _read_whole(importer, content, options or ImportOptions(), source=source)
+        imported = read_whole(importer, content, options or ImportOptions(), source=source)
         plan = _planned(source, imported, compute=compute, name=name, licence=licence)
         card = format_card(imported, plan.manifest, command=command)
         contents = {**plan.contents, plan.manifest.files.card: card.encode()}
@@ -129,24 +122,6 @@ def convert(
         except OSError as error:
             raise CheckpointError(destination, f"cannot be written: {error}") from error
     return plan.manifest
-
-
-def recognised(content: Path, importers: Sequence[Importer], *, source: Path) -> Importer:
-    """The first importer that knows what is there.
-
-    Args:
-        content: A folder or a file.
-        importers: In the order in which they are asked.
-        source: What an error names.
-
-    Raises:
-        ForeignModelError: None does.
-    """
-    for importer in importers:
-        if importer.recognises(content):
-            return importer
-    known = ", ".join(importer.name for importer in importers)
-    raise ForeignModelError(source, [f"is of no format that is known ({known})"])
 
 
 def _check_free(destination: Path) -> None:
@@ -166,53 +141,6 @@ def _check_still_free(destination: Path, folder: Path) -> None:
     except CheckpointError:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-
-
-def _read_whole(
-    importer: Importer, content: Path, options: ImportOptions, *, source: Path
-) -> ImportedModel:
-    """What an importer makes of it, and what the folder carries along of an earlier checkpoint.
-
-    What a person says goes before that, and that before what a family usually has.
-
-    Raises:
-        ForeignModelError: With every problem of both.
-    """
-    folder = content if content.is_dir() else content.parent
-    carried, problems = read_carried(folder)
-    asked = options if options.pairs else replace(options, pairs=carried.tags)
-    try:
-        imported = _read(importer, content, asked, source=source)
-    except ForeignModelError as error:
-        if not problems:
-            raise
-        raise ForeignModelError(source, [*problems, *error.problems]) from error
-    if problems:
-        raise ForeignModelError(source, problems)
-    return replace(
-        imported,
-        limits=carried.limits or imported.limits,
-        licence=imported.licence or card_licence(folder) or carried.licence,
-        licences=carried.licences or imported.licences,
-    )
-
-
-def _read(
-    importer: Importer, content: Path, options: ImportOptions, *, source: Path
-) -> ImportedModel:
-    """What an importer makes of it, with errors that name the source and not an unpacked copy."""
-    if options.family is not None and not isinstance(importer, FamilyImporter):
-        problem = f"{importer.name}: its files say of which family it is; --family does not apply"
-        raise ForeignModelError(source, [problem])
-    try:
-        with _reporting_shortage(source, "while its files were read"):
-            return importer.read(content, options)
-    except ForeignModelError as error:
-        if content == source:
-            raise
-        raise ForeignModelError(source, error.problems) from error
-    except ConfigError as error:
-        raise ForeignModelError(source, [str(error)]) from error
 
 
 def _planned(
@@ -323,23 +251,6 @@ def _full_disk(destination: Path, folder: Path, needed: int, why: str = "") -> C
     )
 
 
-@contextmanager
-def _reporting_shortage(source: Path, where: str) -> Iterator[None]:
-    """Block in which memory that has run out is told as a problem of the source.
-
-    Raises:
-        ForeignModelError: It has.
-    """
-    try:
-        yield
-    except Exception as error:
-        if not is_out_of_memory(error):
-            raise
-        free = free_memory()
-        left = "" if free is None else f"; {readable_bytes(free)} are free"
-        raise ForeignModelError(source, [f"memory ran out {where}{left}"]) from error
-
-
 def _write(source: Path, folder: Path, plan: _Plan, progress: Progress) -> None:
     """Fill the folder.
 
@@ -379,7 +290,7 @@ def _write_weights(source: Path, folder: Path, plan: _Plan, progress: Progress) 
             if name in done:
                 continue
             size = readable_bytes(_BYTES_OF_A_FLOAT * sizes[name])
-            with _reporting_shortage(source, f"at {name}, which has {size} in float32"):
+            with reporting_shortage(source, f"at {name}, which has {size} in float32"):
                 file.write(name, tensors[name].read())
             fresh.append(name)
             unflushed += sizes[name]
