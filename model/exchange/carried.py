@@ -1,38 +1,51 @@
-"""Facts of a checkpoint that other formats have no place for: limits, directions, licences.
+"""Facts of a checkpoint that other formats have no place for.
 
-Owns how an export writes them and how an import reads them: under a key of its own in the
-config.json of transformers, which keeps it, and elsewhere in a file of its own. They are a
-stranger's like everything else in a folder: each is checked here, or by what is made of it.
+Owns which they are (limits of length, directions and what asks for them, licences), how an export
+writes them and how an import reads them: under a key of its own in the config.json of transformers,
+which keeps it, and elsewhere in a file of its own. They are a stranger's like everything else in a
+folder: each is checked here, or by what is made of it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from itertools import islice
 from pathlib import Path
 
-from model.checkpoint.description.consistency import MAX_LANGUAGES, MAX_LENGTH, MAX_PAIRS
+from model.checkpoint.description.consistency import (
+    MAX_LANGUAGES,
+    MAX_LENGTH,
+    MAX_LICENCES,
+    MAX_PAIRS,
+    MAX_PREFIX_PIECES,
+)
+from model.checkpoint.description.names import name_problem
 from model.checkpoint.description.strict_json import format_json, parse_json
 from model.checkpoint.files.checksums import read_limited
 from model.checkpoint.manifest import CONFIG_FILE, Licence, Manifest
 from model.config import LengthLimits
-from model.conversion import ConversionError, convert
+from model.conversion import ConversionError, convert, key_in_place
 from model.errors import CheckpointError, ConfigError, InputError, shown
-from model.text.languages.tags import canonical_tag
+from model.text.languages.tags import Language, LanguagePair, all_pairs, canonical_tag
 
 CARRIED_KEY = "dragoman"
 """In config.json of a folder of transformers."""
 CARRIED_FILE = "dragoman.json"
 """Beside the models of other engines."""
 
+_FORMAT_KEY = "format"
+_FORMAT = 1
 _MAX_BYTES = 16 * 2**20
+_MAX_KEYS = 64
+"""Of one entry of a list."""
+_MAX_PROBLEMS = 20
 _POSITIONS = "max_position_embeddings"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Direction:
-    """Direction by its canonical tags; what asks a network for it, its vocabulary says."""
-
-    source: str
-    target: str
+_LISTS: Mapping[str, tuple[type, int]] = {
+    "pairs": (LanguagePair, MAX_PAIRS),
+    "languages": (Language, MAX_LANGUAGES),
+    "licences": (Licence, MAX_LICENCES),
+}
+"""What is listed, and how much of it is read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,33 +54,48 @@ class Carried:
 
     Attributes:
         limits: Lengths; None where it does not say.
-        pairs: Directions; empty where it does not say, or where each of the languages that the
-            vocabulary has is translated into each other.
+        pairs: Directions, with what asks for each; empty where it does not say, or has languages.
+        languages: Where each is translated into each other, with what asks for them.
         licence: Of the weights; None where it does not say.
         licences: Of what they learned from; empty where it does not say.
     """
 
     limits: LengthLimits | None = None
-    pairs: tuple[Direction, ...] = ()
+    pairs: tuple[LanguagePair, ...] = ()
+    languages: tuple[Language, ...] = ()
     licence: str | None = None
     licences: tuple[Licence, ...] = ()
 
     @property
-    def tags(self) -> tuple[tuple[str, str], ...]:
-        """Source and target tags of the directions."""
-        return tuple((pair.source, pair.target) for pair in self.pairs)
+    def directions(self) -> tuple[LanguagePair, ...]:
+        """All of them; empty where it does not say."""
+        return all_pairs(self.languages) if self.languages else self.pairs
 
 
 def carried_value(manifest: Manifest) -> dict[str, object]:
     """What an export carries along, as JSON has it."""
-    named = () if manifest.languages else manifest.pairs
     carried = Carried(
         limits=manifest.limits,
-        pairs=tuple(Direction(source=pair.source, target=pair.target) for pair in named),
+        pairs=() if manifest.languages else manifest.pairs,
+        languages=manifest.languages,
         licence=manifest.licence,
         licences=manifest.licences,
     )
-    return {name: value for name, value in asdict(carried).items() if value}
+    stated = {name: value for name, value in asdict(carried).items() if value}
+    for name in ("pairs", "languages"):
+        if name in stated:
+            stated[name] = [
+                {key: value for key, value in entry.items() if value} for entry in stated[name]
+            ]
+    return {_FORMAT_KEY: _FORMAT, **stated}
+
+
+def is_carried(value: object) -> bool:
+    """Whether an export of ours wrote a value; other programs may use the same name."""
+    if not isinstance(value, Mapping):
+        return False
+    number = value.get(_FORMAT_KEY)
+    return type(number) is int and number > 0
 
 
 def write_carried(folder: Path, manifest: Manifest) -> None:
@@ -76,27 +104,28 @@ def write_carried(folder: Path, manifest: Manifest) -> None:
 
 
 def read_carried(folder: Path) -> tuple[Carried, list[str]]:
-    """What a folder carries along in either form; nothing, and every problem, where that is wrong.
+    """What a folder carries along in either form; nothing, and its problems, where that is wrong.
 
-    A config.json that cannot be read carries nothing: whoever reads the rest of it tells why.
+    What has not the mark of an export is somebody else's and says nothing. A config.json that
+    cannot be read carries nothing: whoever reads the rest of it tells why. Of many problems the
+    first are told.
     """
     try:
         stated = _stated(folder)
-        carried = Carried() if stated is None else convert(Carried, _known(stated.value))
     except CheckpointError as error:
         return Carried(), [f"{CARRIED_FILE} {error.problem}"]
-    except ConversionError as error:
-        assert stated is not None
-        return Carried(), [
-            f"{stated.inner if problem.place else stated.place}{problem.place} {problem.text}"
-            for problem in error.problems
-        ]
     except ConfigError as error:
         return Carried(), [f"{CARRIED_FILE} {error}"]
     if stated is None:
-        return carried, []
-    found = [*_limit_problems(carried.limits, stated.positions), *_pair_problems(carried)]
-    return Carried() if found else carried, [f"{stated.inner}{problem}" for problem in found]
+        return Carried(), []
+    carried, found = _converted(stated.value)
+    if not found:
+        problems = _inner_problems(carried, stated.positions)
+        found = list(islice(problems, _MAX_PROBLEMS + 1))
+    told = [f"{stated.place}{problem}" for problem in found[:_MAX_PROBLEMS]]
+    if len(found) > _MAX_PROBLEMS:
+        told.append(f"{stated.place[:-1].strip(':')} has more problems than these {_MAX_PROBLEMS}")
+    return Carried() if found else carried, told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,20 +133,18 @@ class _Stated:
     """What a folder states.
 
     Attributes:
-        value: Not looked at yet.
-        place: Of it, in errors.
-        inner: What stands before the name of something in it, in errors.
+        value: With the mark of an export, and not looked at yet.
+        place: What stands before the name of something in it, in errors.
         positions: Rows of the folder's position table, if it says that.
     """
 
-    value: object
+    value: Mapping[str, object]
     place: str
-    inner: str
     positions: object = None
 
 
 def _stated(folder: Path) -> _Stated | None:
-    """The value; None where there is none.
+    """The value; None where there is none of an export.
 
     Raises:
         CheckpointError: Its own file cannot be read.
@@ -125,28 +152,85 @@ def _stated(folder: Path) -> _Stated | None:
     """
     if (folder / CARRIED_FILE).is_file():
         value = parse_json(read_limited(folder / CARRIED_FILE, _MAX_BYTES))
-        return _Stated(value=value, place=CARRIED_FILE, inner=f"{CARRIED_FILE}: ")
+        if isinstance(value, dict) and is_carried(value):
+            return _Stated(value=value, place=f"{CARRIED_FILE}: ")
+        return None
     try:
         config = parse_json(read_limited(folder / CONFIG_FILE, _MAX_BYTES))
     except (CheckpointError, ConfigError):
         return None
-    if not isinstance(config, dict) or CARRIED_KEY not in config:
+    value = config.get(CARRIED_KEY) if isinstance(config, dict) else None
+    if not isinstance(config, dict) or not isinstance(value, dict) or not is_carried(value):
         return None
-    place = f"{CONFIG_FILE}: {CARRIED_KEY}"
-    return _Stated(
-        value=config[CARRIED_KEY],
-        place=place,
-        inner=f"{place}.",
-        positions=config.get(_POSITIONS),
-    )
+    place = f"{CONFIG_FILE}: {CARRIED_KEY}."
+    return _Stated(value=value, place=place, positions=config.get(_POSITIONS))
 
 
-def _known(value: object) -> object:
-    """The value without what a later version may carry along."""
-    if not isinstance(value, Mapping):
-        return value
+def _converted(value: Mapping[str, object]) -> tuple[Carried, list[str]]:
+    """The value with its types, or nothing and the first problems.
+
+    What a later version may carry along is left out. Counts are looked at before entries, and
+    those one by one: a small file may have hundreds of thousands of wrong ones.
+    """
+    if value[_FORMAT_KEY] != _FORMAT:
+        number = shown(value[_FORMAT_KEY])
+        return Carried(), [f"{_FORMAT_KEY} is {number}; only {_FORMAT} is read"]
     names = {field.name for field in fields(Carried)}
-    return {name: item for name, item in value.items() if name in names}
+    known = {name: item for name, item in value.items() if name in names}
+    found = list(islice(_size_problems(known), _MAX_PROBLEMS + 1))
+    found = found or list(islice(_entry_problems(known), _MAX_PROBLEMS + 1))
+    if found:
+        return Carried(), found
+    try:
+        return convert(Carried, known), []
+    except ConversionError as error:
+        return Carried(), [f"{problem.place} {problem.text}" for problem in error.problems]
+
+
+def _size_problems(value: Mapping[str, object]) -> Iterator[str]:
+    """More than is read, of entries or within one."""
+    for name, item in value.items():
+        _, limit = _LISTS.get(name, (None, _MAX_KEYS))
+        entries = item if isinstance(item, list) else ()
+        if isinstance(item, (list, dict)) and len(item) > limit:
+            yield f"{name} has {len(item)} entries; at most {limit} are read"
+            continue
+        for index, entry in enumerate(entries):
+            if isinstance(entry, (list, dict)) and len(entry) > _MAX_KEYS:
+                yield f"{name}[{index}] has {len(entry)} entries; at most {_MAX_KEYS} are read"
+                continue
+            pieces = entry.items() if isinstance(entry, dict) else ()
+            for key, inner in pieces:
+                if isinstance(inner, (list, dict)) and len(inner) > MAX_PREFIX_PIECES:
+                    yield (
+                        f"{name}[{index}].{key_in_place(key)} has {len(inner)} entries;"
+                        f" at most {MAX_PREFIX_PIECES} are read"
+                    )
+
+
+def _entry_problems(value: Mapping[str, object]) -> Iterator[str]:
+    """Types of what is listed, entry by entry."""
+    for name, (kind, _) in _LISTS.items():
+        entries = value.get(name)
+        for index, entry in enumerate(entries if isinstance(entries, list) else ()):
+            try:
+                convert(kind, entry)
+            except ConversionError as error:
+                for problem in error.problems:
+                    dot = "." if problem.place else ""
+                    yield f"{name}[{index}]{dot}{problem.place} {problem.text}"
+
+
+def _inner_problems(carried: Carried, positions: object) -> Iterator[str]:
+    yield from _limit_problems(carried.limits, positions)
+    yield from _language_problems(carried)
+    names = {"licence": carried.licence}
+    for index, licence in enumerate(carried.licences):
+        names |= {f"licences[{index}].{key}": text for key, text in asdict(licence).items()}
+    for place, text in names.items():
+        problem = name_problem(text or "")
+        if problem is not None:
+            yield f"{place} {problem}"
 
 
 def _limit_problems(limits: LengthLimits | None, positions: object) -> Iterator[str]:
@@ -159,20 +243,30 @@ def _limit_problems(limits: LengthLimits | None, positions: object) -> Iterator[
             yield f"limits.{name} is {length}; {_POSITIONS} is {rows}"
 
 
-def _pair_problems(carried: Carried) -> Iterator[str]:
-    """More directions than are read, and tags that are none."""
-    if len(carried.pairs) > MAX_PAIRS:
-        yield f"pairs has {len(carried.pairs)} entries; at most {MAX_PAIRS} are read"
-        return
-    tags = dict.fromkeys(tag for pair in carried.tags for tag in pair)
+def _language_problems(carried: Carried) -> Iterator[str]:
+    """Two lists where there is one, more languages than are read, tags that are none, doubles."""
+    if carried.languages and carried.pairs:
+        yield "pairs and languages are both given; languages stand for all their pairs"
+    tags = dict.fromkeys(tag for pair in carried.pairs for tag in (pair.source, pair.target))
     if len(tags) > MAX_LANGUAGES:
         yield f"pairs has {len(tags)} languages; at most {MAX_LANGUAGES} are read"
         return
-    for tag in tags:
+    yield from _tag_problems("pairs", list(tags))
+    yield from _tag_problems("languages", [language.tag for language in carried.languages])
+    counts = Counter((pair.source, pair.target) for pair in carried.pairs)
+    for (source, target), count in counts.items():
+        if count > 1:
+            yield f"pairs has {source} → {target} {count} times"
+
+
+def _tag_problems(name: str, tags: Sequence[str]) -> Iterator[str]:
+    for tag, count in Counter(tags).items():
         try:
             canonical = canonical_tag(tag)
         except InputError as error:
-            yield f"pairs: {error}"
-        else:
-            if canonical != tag:
-                yield f"pairs has the language {shown(tag)}; it must be {canonical!r}"
+            yield f"{name}: {error}"
+            continue
+        if canonical != tag:
+            yield f"{name} has the language {shown(tag)}; it must be {canonical!r}"
+        elif count > 1:
+            yield f"{name} has {tag} {count} times"

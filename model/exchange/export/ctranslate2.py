@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from model.checkpoint.manifest import Manifest
 from model.checkpoint.weights import Checkpoint
 from model.config import ABSOLUTE_POSITIONS, ModelConfig, SpecialTokens
 from model.errors import ConfigError
@@ -54,6 +55,7 @@ character of Unicode's category C a space, several spaces one, none at the ends.
 that, and `dragoman convert` does not know it of this folder.
 """,
 }
+_BOS = "<s>"
 _OUTER_NORMS = {"final_norm": "layer_norm", "embedding_norm": "layernorm_embedding"}
 CTRANSLATE2_FIELDS = HonouredFields(
     by="CTranslate2",
@@ -129,6 +131,7 @@ def export_ctranslate2(
     )
     with new_directory(output) as partial:
         spec = _empty_spec(network, tokens)
+        spec.config.add_source_bos = _has_source_bos(manifest)
         variables = spec_variables(checkpoint.transformer, num_positions=num_positions(manifest))
         _fill(spec, dict(variables))
         spec.register_source_vocabulary(_vocabulary(pieces["source"], tokens, network.vocab_size))
@@ -263,10 +266,19 @@ def _empty_spec(network: ModelConfig, tokens: SpecialTokens) -> "TransformerSpec
     spec.decoder.scale_embeddings = network.scale_embedding
     spec.config.layer_norm_epsilon = network.norm_epsilon
     spec.config.add_source_eos = tokens.has_source_eos
+    spec.config.bos_token = _BOS
     spec.config.eos_token = names[tokens.eos_id]
     spec.config.unk_token = names[tokens.unk_id]
     spec.config.decoder_start_token = names[tokens.start_id]
     return spec
+
+
+def _has_source_bos(manifest: Manifest) -> bool:
+    """Whether every source begins with the piece that the engine adds by itself where it is told.
+
+    What else begins a source, whoever translates gives it.
+    """
+    return {pair.source_start[:1] for pair in manifest.pairs} == {(_BOS,)}
 
 
 def _set_scales(spec: "TransformerSpec", network: ModelConfig) -> None:

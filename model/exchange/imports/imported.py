@@ -91,10 +91,13 @@ class ImportOptions:
         pairs: Source and target tags, canonical; empty takes what the files say.
         family: Of multilingual networks (`model.exchange.imports.language_tokens.FAMILIES`), for
             files that do not tell; None takes what they say.
+        carried: Directions among `pairs`, with what asks for them as an export carried it along:
+            what a vocabulary lets guess of them need not be.
     """
 
     pairs: tuple[tuple[str, str], ...] = ()
     family: str | None = None
+    carried: tuple[LanguagePair, ...] = ()
 
 
 class Importer(Protocol):

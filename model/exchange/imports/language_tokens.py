@@ -78,6 +78,13 @@ class TokenFamily:
             return Language(tag=tag, wanted_prefix=(token,))
         return Language(tag=tag, source_prefix=(token,), target_prefix=(token,))
 
+    def asks(self, pair: LanguagePair) -> bool:
+        """Whether a direction is asked for as the family is."""
+        before, after = pair.source_prefix[-1:], pair.target_prefix
+        tokens = (*before, *after) if self.place == "both sides" else before
+        is_placed = len(after) == (self.place == "both sides") and bool(before)
+        return is_placed and all(map(self.pattern.fullmatch, tokens))
+
     def untagged(self, pieces: Iterable[str]) -> tuple[str, ...]:
         """Tokens of this form that no BCP-47 tag stands for, or that say what another one says."""
         pieces = tuple(pieces)

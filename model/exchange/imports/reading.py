@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from model.errors import ConfigError, ForeignModelError
-from model.exchange.carried import read_carried
+from model.exchange.carried import Carried, read_carried
 from model.exchange.imports.imported import (
     FamilyImporter,
     ImportedModel,
@@ -20,6 +20,7 @@ from model.exchange.imports.imported import (
 from model.exchange.model_card import card_licence
 from model.system.host_memory import free_memory, readable_bytes
 from model.system.out_of_memory import is_out_of_memory
+from model.text.languages.tags import Language, LanguagePair, all_pairs
 
 
 def recognised(content: Path, importers: Sequence[Importer], *, source: Path) -> Importer:
@@ -52,21 +53,72 @@ def read_whole(
     """
     folder = content if content.is_dir() else content.parent
     carried, problems = read_carried(folder)
-    asked = options if options.pairs else replace(options, pairs=carried.tags)
+    asked = _asked(options, carried)
     try:
         imported = _read(importer, content, asked, source=source)
     except ForeignModelError as error:
         if not problems:
             raise
         raise ForeignModelError(source, [*problems, *error.problems]) from error
+    problems += _unlike(imported.pairs, asked, carried)
     if problems:
         raise ForeignModelError(source, problems)
+    known = {(pair.source, pair.target): pair for pair in asked.carried}
+    pairs = tuple(known.get((pair.source, pair.target), pair) for pair in imported.pairs)
     return replace(
         imported,
+        pairs=pairs,
+        languages=_languages(pairs, imported, carried),
         limits=carried.limits or imported.limits,
         licence=imported.licence or card_licence(folder) or carried.licence,
         licences=carried.licences or imported.licences,
     )
+
+
+def _asked(options: ImportOptions, carried: Carried) -> ImportOptions:
+    """What a person says, and of the rest what was carried along.
+
+    Where a person names the family, that says what asks for directions.
+    """
+    directions = carried.directions
+    wanted = options.pairs or tuple((pair.source, pair.target) for pair in directions)
+    if options.family is not None:
+        return replace(options, pairs=wanted)
+    places = set(wanted)
+    known = tuple(pair for pair in directions if (pair.source, pair.target) in places)
+    return replace(options, pairs=wanted, carried=known)
+
+
+def _unlike(pairs: Sequence[LanguagePair], asked: ImportOptions, carried: Carried) -> Iterator[str]:
+    """A direction beside those of the export whose form says that nothing asks for it.
+
+    Where the pieces of all others are carried along because no rule finds them, none finds its.
+    """
+    if asked.family is not None or len(asked.carried) == len(asked.pairs):
+        return
+    forms = {_form(pair) for pair in carried.directions}
+    names = {(pair.source, pair.target) for pair in carried.directions}
+    for pair in pairs:
+        if forms and (pair.source, pair.target) not in names and _form(pair) not in forms:
+            yield (
+                f"what asks for {pair.source} → {pair.target} is not known: it was exported for"
+                " other directions, which are asked for in another way"
+            )
+            return
+
+
+def _form(pair: LanguagePair) -> tuple[bool, bool]:
+    """Whether anything stands before the source, and before the target."""
+    return bool(pair.source_start), bool(pair.target_prefix)
+
+
+def _languages(
+    pairs: tuple[LanguagePair, ...], imported: ImportedModel, carried: Carried
+) -> tuple[Language, ...]:
+    """Those whose directions the pairs are, if each is translated into each other."""
+    if pairs == imported.pairs and imported.languages:
+        return imported.languages
+    return carried.languages if pairs == all_pairs(carried.languages) else ()
 
 
 def _read(

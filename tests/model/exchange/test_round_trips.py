@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from model.checkpoint.manifest import Licence, Manifest
+from model.checkpoint.tokenizer import build_tokenizer
 from model.checkpoint.weights import Checkpoint, load_checkpoint
 from model.config import LengthLimits
 from model.errors import ForeignModelError
@@ -17,6 +18,7 @@ from model.exchange.export.marian.exporter import export_marian
 from model.exchange.imports.convert import convert
 from model.exchange.imports.formats import IMPORTERS
 from model.exchange.imports.imported import ImportOptions
+from model.text.languages.tags import Language, LanguagePair, all_pairs
 from support.foreign_folders import (
     MADLAD_SYMBOLS,
     change_json,
@@ -159,6 +161,103 @@ def exported(tmp_path: Path) -> Path:
     return tmp_path / "export"
 
 
+def asked_as(folder: Path, tags: tuple[str, ...], pairs: tuple[LanguagePair, ...]) -> Checkpoint:
+    """A network of Marian's kind that is asked for its directions in a way of its own."""
+    marian_folder(folder / "foreign", tags=tags, languages=None)
+    found = converted(folder / "foreign", folder / "first", (("en", pairs[0].target),))
+    asked, tokenizer = changed(found, pairs=pairs), found.tokenizer
+    tables = [
+        {piece: index for index, piece in pieces.items()}
+        for pieces in (tokenizer.source_pieces(), tokenizer.target_pieces())
+    ]
+    built = build_tokenizer(
+        asked.manifest,
+        source_model=tokenizer.models[0],
+        target_model=tokenizer.models[1],
+        source_table=tables[0],
+        target_table=tables[1],
+    )
+    return replace(asked, tokenizer=built)
+
+
+def to_targets(*prefixes: tuple[str, ...]) -> tuple[LanguagePair, ...]:
+    """English into German, French, …, with what stands before the source."""
+    return tuple(
+        LanguagePair(source="en", target=target, source_prefix=prefix)
+        for target, prefix in zip(("de", "fr"), prefixes, strict=True)
+    )
+
+
+OWN_TAGS = [("<2de>", "<2fr>"), ("__de__", "__fr__"), ("[DE]", "[FR]"), ("2de", "2fr")]
+
+
+@pytest.mark.parametrize("engine", ["transformers", "CTranslate2"])
+@pytest.mark.parametrize("tags", OWN_TAGS)
+def test_a_network_that_is_asked_in_a_way_of_its_own_is_asked_so_again(
+    tags: tuple[str, str], engine: str, tmp_path: Path
+) -> None:
+    first = asked_as(tmp_path, tags, to_targets(*((tag,) for tag in tags)))
+    exported = exported_to(engine, first, tmp_path / "export")
+    again = converted(exported, tmp_path / "again").manifest
+    assert set(again.pairs) == set(first.manifest.pairs)
+    one = converted(exported, tmp_path / "one", EN_DE).manifest
+    assert one.pairs == first.manifest.pairs[:1]
+    with pytest.raises(ForeignModelError) as caught:
+        converted(exported, tmp_path / "other", (("en", "ro"),))
+    assert len(caught.value.problems) == 1
+
+
+@pytest.mark.parametrize("engine", ["transformers", "CTranslate2"])
+def test_languages_that_are_asked_for_in_a_way_of_their_own_come_back(
+    engine: str, tmp_path: Path
+) -> None:
+    tags = ("[DE]", "[EN]", "[FR]")
+    languages = tuple(Language(tag=tag[1:3].lower(), wanted_prefix=(tag,)) for tag in tags)
+    first = asked_as(tmp_path, tags, all_pairs(languages))
+    first = changed(first, languages=languages)
+    exported = exported_to(engine, first, tmp_path / "export")
+    again = converted(exported, tmp_path / "again").manifest
+    assert (again.languages, again.pairs) == (languages, all_pairs(languages))
+
+
+def test_of_two_tokens_for_a_language_the_one_that_was_asked_with_comes_back(
+    tmp_path: Path,
+) -> None:
+    asked = LanguagePair(source="en", target="zh-Hans", source_prefix=(">>zho_Hans<<",))
+    first = asked_as(tmp_path, (">>cmn_Hans<<", ">>zho_Hans<<"), (asked,))
+    exported = exported_to("transformers", first, tmp_path / "export")
+    assert converted(exported, tmp_path / "again").manifest.pairs == (asked,)
+
+
+def exported_to(engine: str, checkpoint: Checkpoint, output: Path) -> Path:
+    if engine == "transformers":
+        export_huggingface(checkpoint, output)
+    else:
+        pytest.importorskip("ctranslate2", reason="CTranslate2 is not installed")
+        export_ctranslate2(checkpoint, output)
+    return output
+
+
+def test_sources_that_begin_with_bos_begin_so_in_the_export_and_again(tmp_path: Path) -> None:
+    pytest.importorskip("ctranslate2", reason="CTranslate2 is not installed")
+    m2m100_folder(tmp_path / "foreign")
+    found = converted(tmp_path / "foreign", tmp_path / "first", EN_DE)
+    export_ctranslate2(found, tmp_path / "engine")
+    change_json(tmp_path / "engine" / "config.json", add_source_bos=True)
+    begun = converted(tmp_path / "engine", tmp_path / "begun")
+    assert begun.manifest.pairs == found.manifest.pairs  # what was carried along goes before
+    (tmp_path / "engine" / "dragoman.json").unlink()
+    begun = converted(tmp_path / "engine", tmp_path / "bos", EN_DE)
+    (pair,) = begun.manifest.pairs
+    assert pair.source_prefix == ("<s>", "__en__")
+    export_ctranslate2(begun, tmp_path / "export")
+    config = json.loads((tmp_path / "export" / "config.json").read_text())
+    assert config["add_source_bos"] is True
+    assert converted(tmp_path / "export", tmp_path / "again").manifest.pairs == (pair,)
+    (tmp_path / "export" / "dragoman.json").unlink()
+    assert converted(tmp_path / "export", tmp_path / "bare", EN_DE).manifest.pairs == (pair,)
+
+
 def test_what_a_person_says_goes_before_what_was_carried_along(
     exported: Path, tmp_path: Path
 ) -> None:
@@ -186,15 +285,18 @@ def test_a_folder_whose_readme_was_lost_still_has_its_licence(
         ({"limits": {"max_source_length": 2000, "max_target_length": 9}}, "embeddings is 1024"),
         ({"limits": {"max_source_length": 2, "max_target_length": 9}}, "must be at least 3"),
         ({"pairs": [{"source": "en", "target": "tlh"}]}, "no token for the target tlh; it has de"),
-        ({"pairs": [{"source": "en", "target": "de"}] * 2}, "pairs has en → de 2 times"),
+        (
+            {"pairs": [{"source": "en", "target": "de", "source_prefix": ["[DE]"]}]},
+            "source vocabulary lacks the prefix '[DE]'",
+        ),
         ({"licences": [{"corpus": "a\nb", "licence": "MIT"}]}, "no control characters"),
-        ([], "config.json: dragoman is []; it must be a mapping"),
+        ({"licence": []}, "config.json: dragoman.licence is []; it must be a string"),
     ],
 )
 def test_strangers_facts_are_refused_in_one_line(
-    exported: Path, tmp_path: Path, value: object, problem: str
+    exported: Path, tmp_path: Path, value: dict[str, object], problem: str
 ) -> None:
-    change_json(exported / "config.json", dragoman=value)
+    change_json(exported / "config.json", dragoman={"format": 1, **value})
     with pytest.raises(ForeignModelError) as caught:
         converted(exported, tmp_path / "again", () if "pairs" in str(value) else EN_DE)
     (line,) = caught.value.problems
@@ -206,7 +308,7 @@ def test_limits_beyond_a_learned_table_are_refused(tmp_path: Path) -> None:
     write_mbart(tmp_path / "foreign")
     export_huggingface(converted(tmp_path / "foreign", tmp_path / "first", EN_DE), tmp_path / "hf")
     limits = {"max_source_length": 64, "max_target_length": 65}
-    change_json(tmp_path / "hf" / "config.json", dragoman={"limits": limits})
+    change_json(tmp_path / "hf" / "config.json", dragoman={"format": 1, "limits": limits})
     with pytest.raises(ForeignModelError, match="max_target_length is 65; max_position_embeddings"):
         converted(tmp_path / "hf", tmp_path / "again", EN_DE)
 
@@ -215,7 +317,7 @@ def test_problems_of_what_is_carried_are_told_beside_all_others(
     exported: Path, tmp_path: Path
 ) -> None:
     config = json.loads((exported / "config.json").read_text())
-    changes = {"dragoman": {"limits": 3}, "activation_function": "tanh"}
+    changes = {"dragoman": {"format": 1, "limits": 3}, "activation_function": "tanh"}
     (exported / "config.json").write_text(json.dumps(config | changes))
     with pytest.raises(ForeignModelError) as caught:
         converted(exported, tmp_path / "again", EN_DE)

@@ -72,9 +72,14 @@ class Facts:
     depths: tuple[int, int]
 
     @property
+    def sides(self) -> Sequence[Sequence[str]]:
+        """The pieces of each side; once where both have the same."""
+        return (self.source,) if self.source == self.target else (self.source, self.target)
+
+    @property
     def both(self) -> Sequence[str]:
         """The pieces of both sides."""
-        return self.source if self.source == self.target else (*self.source, *self.target)
+        return tuple(piece for side in self.sides for piece in side)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,9 +104,34 @@ class Directions:
 def find_directions(facts: Facts, options: ImportOptions) -> Directions:
     """The directions of a directory.
 
+    Where an export carried along what asks for all of them, nothing of that is guessed.
+
     Raises:
         ForeignModelError: A tokenizer's file cannot be read.
     """
+    found = _guessed(facts, options)
+    if not options.carried or len(options.carried) < len(options.pairs):
+        return found
+    family = _family_of(options.carried, facts) if found.problems else found.family
+    return replace(found, pairs=options.carried, languages=(), family=family, problems=())
+
+
+def _family_of(pairs: Sequence[LanguagePair], facts: Facts) -> TokenFamily | None:
+    """The family that all of these directions are asked for as; None if there is none.
+
+    Networks that were trained here may have the tokens of a family that they are not of.
+    """
+    asking = (name for name, one in FAMILIES.items() if all(map(one.asks, pairs)))
+    name = next(asking, None)
+    if name is None:
+        return None
+    encoder, decoder = facts.depths
+    is_own = {"madlad": not facts.is_relative, "small100": decoder >= encoder}.get(name, False)
+    return replace(FAMILIES[name], title="Transformer") if is_own else FAMILIES[name]
+
+
+def _guessed(facts: Facts, options: ImportOptions) -> Directions:
+    """The directions by the vocabulary, and what a person says."""
     if facts.is_relative:
         return _of_t5(facts, options)
     found = _families(facts, options)
@@ -149,12 +179,14 @@ def _families(facts: Facts, options: ImportOptions) -> list[TokenFamily]:
     """Those that a directory may be of: the one that is said, or those whose tokens it has."""
     if options.family is not None:
         return [FAMILIES[options.family]]
-    pieces, fewest = (facts.source, 1) if facts.is_marian else (facts.both, _FEWEST_TOKENS)
-    found = {
-        name: family for name, family in FAMILIES.items() if len(family.tokens(pieces)) >= fewest
-    }
     if facts.is_marian:
-        return [found["opus-mt"]] if "opus-mt" in found else []
+        opus = FAMILIES["opus-mt"]
+        return [opus] if opus.tokens(facts.source) else []
+    found = {
+        name: family
+        for name, family in FAMILIES.items()
+        if any(len(family.tokens(side)) >= _FEWEST_TOKENS for side in facts.sides)
+    }
     stated = _stated_family(facts.directory)
     if stated in found:
         return [found[stated]]

@@ -12,7 +12,7 @@ from pathlib import Path
 from model.checkpoint.weights import TokenizerParts
 from model.config import ModelConfig
 from model.errors import ForeignModelError
-from model.exchange.carried import CARRIED_KEY
+from model.exchange.carried import CARRIED_KEY, is_carried
 from model.exchange.imports.completeness import unfilled
 from model.exchange.imports.huggingface.bart import (
     bart_layers,
@@ -204,7 +204,7 @@ def _check_depths(folder: HuggingFaceFolder, network: ModelConfig) -> None:
     M2M100.
     """
     is_shallow = network.num_decoder_layers < network.num_encoder_layers
-    if is_shallow and CARRIED_KEY not in folder.config:
+    if is_shallow and not is_carried(folder.config.get(CARRIED_KEY)):
         folder.problems.append(
             "its decoder has fewer layers than its encoder, as SMaLL-100's, and no file says"
             " whether it is one; --family m2m100 or --family small100 does"

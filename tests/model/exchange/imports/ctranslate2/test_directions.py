@@ -242,6 +242,14 @@ def test_one_token_alone_is_refused(tmp_path: Path, tag: str) -> None:
     assert f"language tokens (1, the first is '{tag}')" in problem
 
 
+def test_a_piece_like_a_token_on_each_side_is_no_family(tmp_path: Path) -> None:
+    source, target = opennmt_pieces(), opennmt_pieces()
+    source[77], target[77] = "en_XX", "de_DE"
+    spec = RandomSpec(source=source, target=target, is_shared=False)
+    (problem,) = problems_of(random_directory(tmp_path / "engine", spec), FROM_ENGLISH)
+    assert "language tokens (1, the first is 'en_XX')" in problem
+
+
 def test_files_that_do_not_say_the_languages_are_refused(tmp_path: Path) -> None:
     directory = random_directory(tmp_path / "engine")
     (problem,) = problems_of(directory, ImportOptions())

@@ -8,6 +8,7 @@ from model.checkpoint.description.config_file import read_manifest
 from model.errors import ForeignModelError
 from model.exchange.imports.huggingface.m2m100 import HuggingFaceM2M100
 from model.exchange.imports.imported import ImportedModel, ImportOptions
+from support.foreign_folders import change_json
 from support.huggingface_folders import NLLB_CODES, ODD_LINES, SENTENCES, m2m100_folder
 from support.imported_twins import Twins, compare_hypotheses, compare_network, imported_twins
 
@@ -182,6 +183,18 @@ def test_a_shallow_decoder_is_m2m100_or_small100_and_a_person_says_which(tmp_pat
         assert pair.source_prefix == (prefix,)
     (folder / "tokenization_small100.py").write_text("")
     assert imported(folder, ("en", "de")).family == "SMaLL-100"
+
+
+def test_a_shallow_decoder_is_m2m100s_in_an_export_and_not_for_any_key_of_that_name(
+    tmp_path: Path,
+) -> None:
+    folder = m2m100_folder(tmp_path / "m", encoder_layers=3, decoder_layers=1)
+    for value in (None, True, "me/dragoman-model", {"licence": "MIT"}):
+        change_json(folder / "config.json", dragoman=value)
+        with pytest.raises(ForeignModelError, match="--family m2m100 or --family small100 does"):
+            imported(folder, ("en", "de"))
+    change_json(folder / "config.json", dragoman={"format": 1})
+    assert imported(folder, ("en", "de")).family == "M2M100"
 
 
 @pytest.mark.parametrize("kind", ["nllb", "wmt21"])
