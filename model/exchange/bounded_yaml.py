@@ -26,7 +26,20 @@ def parse_yaml(text: str) -> object:
         raise ConfigError(f"no YAML ({type(error).__name__})") from error
 
 
-def _check_structure(text: str) -> None:
+def compose_yaml(text: str) -> yaml.Node | None:
+    """The nodes of a text, an alias being the very node that it stands for; None: it has none.
+
+    Raises:
+        ConfigError: It is no YAML, or is nested too deeply.
+    """
+    try:
+        _check_structure(text, has_aliases=True)
+        return yaml.compose(text, yaml.SafeLoader)
+    except Exception as error:  # as above
+        raise ConfigError(f"no YAML ({type(error).__name__})") from error
+
+
+def _check_structure(text: str, *, has_aliases: bool = False) -> None:
     """Raise for what is refused.
 
     Raises:
@@ -34,7 +47,7 @@ def _check_structure(text: str) -> None:
     """
     depth = 0
     for event in yaml.parse(text, yaml.SafeLoader):
-        if isinstance(event, yaml.AliasEvent):
+        if isinstance(event, yaml.AliasEvent) and not has_aliases:
             raise yaml.YAMLError("has aliases")
         depth += isinstance(event, yaml.CollectionStartEvent)
         depth -= isinstance(event, yaml.CollectionEndEvent)

@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterable
 from types import MappingProxyType
 
+from model.checkpoint.description.names import plain_name
+
 OTHER = "other"
 """What a card says whose licence the hub has no word for; `license_name` then names it."""
 _SPELLINGS = MappingProxyType(
@@ -30,7 +32,7 @@ _CAPITALS = ("cc-by", "cc0")
 def spdx(licence: str) -> str:
     """A registry's word for a licence as SPDX spells it, where that is known; else the word."""
     word = licence.strip().lower()
-    return word.upper() if word.startswith(_CAPITALS) else _SPELLINGS.get(word, licence)
+    return word.upper() if word.startswith(_CAPITALS) else _SPELLINGS.get(word, licence.strip())
 
 
 def hub_word(licence: str) -> str | None:
@@ -41,12 +43,14 @@ def hub_word(licence: str) -> str | None:
     return word if is_known and spdx(word) == licence else None
 
 
-def stated_licence(words: Iterable[str], name: str | None) -> str | None:
+def stated_licence(words: Iterable[str], names: Iterable[str]) -> str | None:
     """The licence of a card, or None where it says none.
 
     Args:
-        words: Of its field `license`.
-        name: Its `license_name`, which counts where the word is "other".
+        words: Of its field `license`; what has nothing to be read in it is not stated.
+        names: Of its field `license_name`, which count where a word is "other".
     """
-    stated = ", ".join(map(spdx, words))
-    return (name or stated) if stated.lower() == OTHER else stated or None
+    named = ", ".join(filter(None, map(plain_name, names)))
+    plain = filter(None, map(plain_name, words))
+    stated = ((named or word) if word.lower() == OTHER else spdx(word) for word in plain)
+    return plain_name(", ".join(dict.fromkeys(stated))) or None

@@ -19,3 +19,13 @@ def name_problem(name: str) -> str | None:
     if any(unicodedata.category(character) in _CONTROLS for character in name):
         return f"is {shown(name)}; it must have no control characters"
     return None
+
+
+def plain_name(text: str) -> str:
+    """A stranger's text as a name without such a problem; it may be empty."""
+    visible = "".join(
+        character
+        for character in " ".join(text.split())
+        if unicodedata.category(character) not in _CONTROLS
+    )
+    return " ".join(visible.split())[:MAX_NAME_CHARACTERS].rstrip()

@@ -149,7 +149,7 @@ class Hub:
 
 def _licence(found: Fields, card: Fields) -> str | None:
     """The card's licence; where that is "other", its name; else the tag."""
-    stated = stated_licence(card.texts("license"), card.optional_text("license_name"))
+    stated = stated_licence(card.texts("license"), card.texts("license_name"))
     tags = (tag for tag in found.texts("tags") if tag.startswith(_LICENCE_TAG))
     return stated or next((spdx(tag.removeprefix(_LICENCE_TAG)) for tag in tags), None)
 

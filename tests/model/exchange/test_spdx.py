@@ -12,6 +12,8 @@ from model.exchange.spdx import hub_word, spdx, stated_licence
         ("cc-by-nc-4.0", "CC-BY-NC-4.0"),
         ("cc0-1.0", "CC0-1.0"),
         ("NLLB licence", "NLLB licence"),
+        (" mit ", "MIT"),
+        (" NLLB licence\n", "NLLB licence"),
     ],
 )
 def test_licences_are_spelt_as_spdx_does(word: str, spelling: str) -> None:
@@ -37,17 +39,21 @@ def test_the_hubs_word_is_one_that_comes_back_as_the_licence(
 
 
 @pytest.mark.parametrize(
-    ("words", "name", "licence"),
+    ("words", "names", "licence"),
     [
-        ((), None, None),
-        ((), "research-only", None),
-        (("mit",), "research-only", "MIT"),
-        (("mit", "cc-by-4.0"), None, "MIT, CC-BY-4.0"),
-        (("other",), "research-only", "research-only"),
-        (("other",), None, "other"),
+        ((), (), None),
+        ((), ("research-only",), None),
+        (("mit",), ("research-only",), "MIT"),
+        (("mit", "cc-by-4.0"), (), "MIT, CC-BY-4.0"),
+        (("other",), ("research-only",), "research-only"),
+        (("other", "mit"), ("foo-nc",), "foo-nc, MIT"),
+        (("mit", "Other"), ("a", "b"), "MIT, a, b"),
+        (("other",), (), "other"),
+        (("other",), (" \n",), "other"),
+        (("\u200b", " mit\n"), (), "MIT"),
     ],
 )
 def test_a_card_names_its_licence_where_the_hub_has_no_word_for_it(
-    words: tuple[str, ...], name: str | None, licence: str | None
+    words: tuple[str, ...], names: tuple[str, ...], licence: str | None
 ) -> None:
-    assert stated_licence(words, name) == licence
+    assert stated_licence(words, names) == licence

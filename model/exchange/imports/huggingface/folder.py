@@ -6,6 +6,7 @@ not own the weights (`model.exchange.imports.huggingface.weights`) or what a fam
 
 import re
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
@@ -218,7 +219,7 @@ class HuggingFaceFolder:
         """What a family or directions may be told by, the nearest first."""
         return tuple(filter(None, (self.name, self.made_from)))
 
-    @property
+    @cached_property
     def licence(self) -> str | None:
         """What the head of README.md says, in the spelling of SPDX where that is known."""
         return card_licence(self.path)

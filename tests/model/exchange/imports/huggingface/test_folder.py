@@ -132,7 +132,7 @@ def test_the_licence_is_the_cards(tmp_path: Path) -> None:
     folder = folder_of(tmp_path / "model")
     assert (folder.licence, folder.licences) == (None, ())
     (tmp_path / "model" / "README.md").write_text("---\nlicense:\n- cc-by-nc-4.0\n---\n")
-    assert folder.licence == "CC-BY-NC-4.0"
+    assert HuggingFaceFolder(tmp_path / "model").licence == "CC-BY-NC-4.0"
 
 
 @pytest.mark.parametrize("tokens", [[[]], [{}], [[1]], [None]])
