@@ -180,6 +180,15 @@ class HuggingFaceFolder:
         """What generation_config.json says, or else config.json, which older folders keep it in."""
         return self.generation.get(name, self.config.get(name))
 
+    @property
+    def forced_first(self) -> object:
+        """What every target begins with: the id of a token, if it is one.
+
+        As transformers has it: config.json counts where no file describes the search.
+        """
+        is_described = self.has("generation_config.json")
+        return (self.generation if is_described else self.config).get("forced_bos_token_id")
+
     def suppressed(self) -> tuple[int, ...]:
         """Tokens that are never generated; of what is forbidden, only single tokens are.
 

@@ -23,6 +23,7 @@ from model.exchange.imports.huggingface.bart import (
     with_nameless,
 )
 from model.exchange.imports.huggingface.folder import HuggingFaceFolder, model_type
+from model.exchange.imports.huggingface.forced import Directions, forced_language, into_forced
 from model.exchange.imports.huggingface.weights import TensorMap, opened_weights
 from model.exchange.imports.huggingface.whole import complete, whole_model
 from model.exchange.imports.imported import ImportedModel, ImportOptions
@@ -48,7 +49,7 @@ _WMT21_CODES = "en ha is ja cs ru zh de"
 LANGUAGE_CODES: Mapping[str, str] = {"m2m100": _M2M100_CODES, "wmt21": _WMT21_CODES}
 """Codes in the order of their tags' ids, by what tokenizer_config.json calls them."""
 _FAMILIES = ("m2m100", "small100")
-"""Those that a person may name, of tags that both have."""
+"""Those of tags that both have, which a person may tell apart."""
 SMALL100_FILE = "tokenization_small100.py"
 """A tokenizer that SMaLL-100 brings; it is never run."""
 _NOTES = ("Tags of languages in a text are text; transformers takes them for tokens.",)
@@ -97,7 +98,7 @@ class HuggingFaceM2M100:
         if found is not None and "</s>" in vocabulary.table:  # else tags alone could be read
             size = found[0].vocab_size
             folder.problems += unfilled(vocabulary.file, len(vocabulary.table), size)
-        languages, pairs = _directions(folder, vocabulary, options)
+        languages, pairs, notes = _directions(folder, vocabulary, options)
         tokens = bart_tokens(folder, unk_id=vocabulary.table.get("<unk>", 3))
         limits = bart_limits(folder)
         network, tensors = complete(folder, found)
@@ -114,7 +115,7 @@ class HuggingFaceM2M100:
             tokenizer=TokenizerParts(
                 source_pieces=spm, source_table=vocabulary.table, target_table=target_table
             ),
-            notes=_NOTES,
+            notes=(*_NOTES, *notes),
             languages=languages,
         )
 
@@ -141,18 +142,20 @@ def _network(folder: HuggingFaceFolder) -> tuple[ModelConfig, TensorMap] | None:
 
 def _directions(
     folder: HuggingFaceFolder, vocabulary: _Vocabulary, options: ImportOptions
-) -> tuple[tuple[Language, ...], tuple[LanguagePair, ...]]:
+) -> Directions:
     """Those asked for, or all; where a tag is forced, that language is the only target."""
     languages, pairs, problems = chosen_directions(
         vocabulary.languages, options.pairs, names=folder.names
     )
     folder.problems += problems
-    forced = folder.setting("forced_bos_token_id")
-    tags = {tag for language in vocabulary.languages for tag in language.target_prefix}
-    only = tuple(tag for tag in tags if vocabulary.table[tag] == forced)
-    if options.pairs or not only or type(forced) is not int:
-        return languages, pairs
-    return (), tuple(pair for pair in pairs if pair.target_prefix == only)
+    if options.pairs:
+        return languages, pairs, ()
+    tagged = (
+        (vocabulary.table[tag], language)
+        for language in vocabulary.languages
+        for tag in language.target_prefix
+    )
+    return into_forced(folder, languages, pairs, forced_language(folder, tagged))
 
 
 def _written(vocabulary: _Vocabulary, pairs: Sequence[LanguagePair]) -> dict[str, int]:

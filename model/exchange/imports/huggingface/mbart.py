@@ -24,6 +24,7 @@ from model.exchange.imports.huggingface.folder import (
     HuggingFaceFolder,
     model_type,
 )
+from model.exchange.imports.huggingface.forced import Directions, forced_language, into_forced
 from model.exchange.imports.huggingface.weights import (
     HuggingFaceWeights,
     TensorMap,
@@ -32,7 +33,6 @@ from model.exchange.imports.huggingface.weights import (
 from model.exchange.imports.huggingface.whole import checked_tensors, whole_model
 from model.exchange.imports.imported import ImportedModel, ImportOptions
 from model.exchange.imports.language_tokens import FAMILIES, MBART_CODES, chosen_directions
-from model.text.languages.tags import Language, LanguagePair
 from model.text.subwords.pieces import PieceModel
 
 SPM_FILE = "sentencepiece.bpe.model"
@@ -73,7 +73,8 @@ class MBartImporter:
         network = _network(folder, has_output_bias=has_output_bias)
         if pieces is not None:
             _check_vocabulary(folder, len(pieces))
-        languages, pairs = _directions(folder, options, 0 if pieces is None else len(pieces))
+        num_pieces = 0 if pieces is None else len(pieces)
+        languages, pairs, notes = _directions(folder, options, num_pieces)
         network, tensors = checked_tensors(folder, weights, network, _tensors)
         assert pieces is not None
         table = mbart_table(pieces, {code for pair in pairs for code in pair.source_prefix})
@@ -91,6 +92,7 @@ class MBartImporter:
             tokenizer=TokenizerParts(
                 source_pieces=spm, source_table=table, target_table=target_table
             ),
+            notes=notes,
             languages=languages,
         )
 
@@ -141,21 +143,21 @@ def _check_vocabulary(folder: HuggingFaceFolder, num_pieces: int) -> None:
     folder.problems += unfilled(f"{SPM_FILE} with its tags", tags + len(MBART_CODES), rows)
 
 
-def _directions(
-    folder: HuggingFaceFolder, options: ImportOptions, num_pieces: int
-) -> tuple[tuple[Language, ...], tuple[LanguagePair, ...]]:
+def _directions(folder: HuggingFaceFolder, options: ImportOptions, num_pieces: int) -> Directions:
     """Those asked for, or all that the network was trained for."""
     family = FAMILIES["mbart-50"]
     languages, pairs, problems = chosen_directions(
         family.languages(MBART_CODES), options.pairs, names=folder.names
     )
     folder.problems += problems
-    forced = folder.setting("forced_bos_token_id")
-    place = forced - num_pieces - 1 if isinstance(forced, int) else -1
-    if options.pairs or not 0 <= place < len(MBART_CODES):
-        return languages, pairs
-    only = (MBART_CODES[place],)
-    return (), tuple(pair for pair in pairs if pair.target_prefix == only)
+    if options.pairs:
+        return languages, pairs, ()
+    tagged = (
+        (num_pieces + 1 + MBART_CODES.index(code), language)
+        for language in family.languages(MBART_CODES)
+        for code in language.target_prefix
+    )
+    return into_forced(folder, languages, pairs, forced_language(folder, tagged))
 
 
 def mbart_table(pieces: PieceModel, codes: Collection[str]) -> dict[str, int]:

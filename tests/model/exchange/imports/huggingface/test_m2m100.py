@@ -224,6 +224,35 @@ def test_a_forced_first_token_is_the_only_target(tmp_path: Path, kind: str, germ
         assert imported(folder).languages == whole.languages
 
 
+def test_a_token_that_only_config_json_forces_counts_where_no_search_is_described(
+    tmp_path: Path,
+) -> None:
+    folder = m2m100_folder(tmp_path / "m")
+    table = imported(folder).tokenizer.source_table
+    assert table is not None
+    change_json(folder / "config.json", forced_bos_token_id=table["__de__"])
+    assert len(imported(folder).languages) == 100
+    (folder / "generation_config.json").unlink()
+    model = imported(folder)
+    assert {pair.target for pair in model.pairs} == {"de"}
+    assert (
+        "It forces de (forced_bos_token_id), its only target; --from and --to give others."
+        in model.notes
+    )
+    assert not any("forces" in note for note in imported(folder, ("de", "en")).notes)
+
+
+def test_a_forced_token_and_a_name_that_leave_nothing_are_both_told(tmp_path: Path) -> None:
+    folder = m2m100_folder(tmp_path / "my-x-en")
+    table = imported(folder).tokenizer.source_table
+    assert table is not None
+    change_json(folder / "generation_config.json", forced_bos_token_id=table["__de__"])
+    with pytest.raises(ForeignModelError) as caught:
+        imported(folder)
+    (problem,) = caught.value.problems
+    assert "forces de, into which its name (my-x-en) leaves no direction" in problem
+
+
 @pytest.mark.parametrize(
     ("called", "stated", "sides"),
     [

@@ -121,9 +121,17 @@ def test_a_forced_first_token_is_the_only_target(folder: Path) -> None:
     size = json.loads((folder / "config.json").read_bytes())["vocab_size"]
     english = size - 1 - len(MBART_CODES) + MBART_CODES.index("en_XX")
     change_json(folder / "config.json", forced_bos_token_id=english)
+    assert len(MBartImporter().read(folder, ImportOptions()).languages) == len(MBART_CODES)
+    change_json(folder / "generation_config.json", forced_bos_token_id=english)
     imported = MBartImporter().read(folder, ImportOptions())
     assert {pair.target for pair in imported.pairs} == {"en"}
     assert len(imported.pairs) == len(MBART_CODES) - 1
+    assert imported.notes == (
+        "It forces en (forced_bos_token_id), its only target; --from and --to give others.",
+    )
+    assert MBartImporter().read(folder, OPTIONS).notes == ()
+    (folder / "generation_config.json").unlink()
+    assert MBartImporter().read(folder, ImportOptions()).pairs == imported.pairs
 
 
 def test_a_network_from_english_has_no_other_source(folder: Path) -> None:
