@@ -77,7 +77,7 @@ class HuggingFaceM2M100:
     """The importer of folders whose model_type is m2m_100."""
 
     name = "Hugging Face M2M100, NLLB or SMaLL-100"
-    families = _FAMILIES
+    families = (*_FAMILIES, "nllb")
 
     def recognises(self, source: Path) -> bool:
         """Whether config.json says so."""
@@ -180,7 +180,8 @@ def _vocabulary(
     is_wmt21 = not is_small100 and folder.tokenizer.get("language_codes") == "wmt21"
     has_no_table = not kind.startswith("M2M100") and not folder.has(_TABLE_FILE)
     is_nllb = kind.startswith("Nllb") or (has_no_table and not is_small100 and not is_wmt21)
-    if options.family is not None and (options.family not in _FAMILIES or is_nllb or is_wmt21):
+    possible = ("nllb",) if is_nllb else ("m2m100",) if is_wmt21 else _FAMILIES
+    if options.family is not None and options.family not in possible:
         title = "NLLB's" if is_nllb else "WMT21's" if is_wmt21 else "M2M100's"
         folder.problems.append(f"its tokenizer is {title}; --family {options.family} is another")
     if is_nllb:

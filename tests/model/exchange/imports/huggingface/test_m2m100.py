@@ -253,6 +253,15 @@ def test_a_forced_token_and_a_name_that_leave_nothing_are_both_told(tmp_path: Pa
     assert "forces de, into which its name (my-x-en) leaves no direction" in problem
 
 
+@pytest.mark.parametrize(("kind", "family"), [("nllb", "nllb"), ("wmt21", "m2m100")])
+def test_the_very_family_that_the_files_tell_may_be_named(
+    tmp_path: Path, kind: str, family: str
+) -> None:
+    folder = m2m100_folder(tmp_path / "m", kind=kind)
+    named = HuggingFaceM2M100().read(folder, ImportOptions(family=family))
+    assert named.pairs == imported(folder).pairs
+
+
 @pytest.mark.parametrize(
     ("called", "stated", "sides"),
     [
