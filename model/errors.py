@@ -120,6 +120,10 @@ class ForeignModelError(DragomanError):
         )
 
 
+class UnreadableModelError(ForeignModelError):
+    """Its file is cut short or damaged; another copy of it may be whole."""
+
+
 class RegistryError(DragomanError):
     """A registry of models, or a file that it lists, is not what it should be.
 

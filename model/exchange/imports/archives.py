@@ -5,6 +5,7 @@ files or bytes than a model has, contents that are far larger than the archive. 
 what is inside.
 """
 
+import errno
 import gzip
 import lzma
 import shutil
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
-from model.errors import ForeignModelError, shown
+from model.errors import ForeignModelError, UnreadableModelError, shown
 from model.system.host_memory import readable_bytes
 from model.system.paths import is_file
 
@@ -29,6 +30,7 @@ MAX_RATIO = 100
 
 _RATIO_FROM_BYTES = 64 * 2**20
 _CHUNK_BYTES = 2**20
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _ZIP_BEGINS = b"PK\x03\x04"
 _MAX_PADDING_BYTES = 16 * 2**20
 """Behind the last file of a tar; records of the largest usual blocking factor have 1 MiB."""
@@ -65,15 +67,17 @@ def unpacked(source: Path) -> Iterator[Path]:
     An archive of one folder alone is that folder; another one's has the name of the archive.
 
     Raises:
-        ForeignModelError: The archive is damaged, or has something that no model has; everything
-            that is wrong with its listing is told.
+        UnreadableModelError: The archive is damaged.
+        ForeignModelError: It has something that no model has; everything that is wrong with its
+            listing is told.
     """
     if not is_file(source, _refused):
         yield source
         return
     if not (is_zip(source) or is_tar(source)):
         if _is_cut_short(source):
-            raise ForeignModelError(source, ["is a zip archive without its end: it is truncated"])
+            problem = "is a zip archive without its end: it is truncated"
+            raise UnreadableModelError(source, [problem])
         yield source
         return
     with tempfile.TemporaryDirectory(prefix="dragoman-import-") as folder:
@@ -82,8 +86,15 @@ def unpacked(source: Path) -> Iterator[Path]:
         try:
             _unpack(source, content)
         except UNREADABLE_ARCHIVE as error:
-            raise ForeignModelError(source, [f"cannot be unpacked: {error}"]) from error
+            kind = UnreadableModelError if _is_damage(error) else ForeignModelError
+            raise kind(source, [f"cannot be unpacked: {error}"]) from error
         yield _only_folder(content)
+
+
+def _is_damage(error: Exception) -> bool:
+    """Whether another copy of the archive may be unpacked, though this one is not."""
+    is_full = isinstance(error, OSError) and error.errno in _NO_ROOM
+    return not is_full and not isinstance(error, RuntimeError)
 
 
 def is_zip(path: Path) -> bool:

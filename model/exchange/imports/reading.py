@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from model.errors import ConfigError, ForeignModelError
+from model.errors import ConfigError, ForeignModelError, UnreadableModelError
 from model.exchange.carried import Carried, read_carried
 from model.exchange.imports.imported import (
     FamilyImporter,
@@ -32,13 +32,15 @@ def recognised(content: Path, importers: Sequence[Importer], *, source: Path) ->
         source: What an error names.
 
     Raises:
-        ForeignModelError: None does.
+        ForeignModelError: None does; an `UnreadableModelError` of a file, of which that is all that
+            is known.
     """
     for importer in importers:
         if importer.recognises(content):
             return importer
     known = ", ".join(importer.name for importer in importers)
-    raise ForeignModelError(source, [f"is of no format that is known ({known})"])
+    kind = ForeignModelError if content.is_dir() else UnreadableModelError
+    raise kind(source, [f"is of no format that is known ({known})"])
 
 
 def read_whole(

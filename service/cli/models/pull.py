@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from model.errors import ConfigError, ForeignModelError, InputError, one_line
+from model.errors import ConfigError, InputError, UnreadableModelError, one_line
 from model.system.paths import is_file
 from model.text.languages.tags import lenient_tag
 from service.cli.models import convert as conversion
@@ -146,7 +146,7 @@ def _pull(arguments: argparse.Namespace, wanted: _Wanted) -> None:
     source = _downloaded(wanted)
     try:
         _convert(arguments, source, wanted.place, cache, listing=listing)
-    except ForeignModelError:
+    except UnreadableModelError:
         distrust(listing, cache)
         raise
     wanted.place.remember(listing, arguments.compute)

@@ -379,3 +379,21 @@ def test_what_came_without_length_and_cannot_be_read_is_downloaded_again(
     mirror.always["/made-en-zh.zip"] = Fault(has_no_length=True)
     assert main(words) == 0
     assert read_manifest(tmp_path / "served" / "made-en-zh").name == "made-en-zh"
+
+
+@pytest.mark.parametrize("data", [b"<html>Too many requests</html>", None])
+def test_only_what_cannot_be_read_is_downloaded_again(
+    mirror: Mirror, package: bytes, capsys: Output, data: bytes | None
+) -> None:
+    """None: a package that cannot be converted as it is asked for, nor would another copy be."""
+    mirror.files["/made-en-zh.zip"] = package if data is None else data
+    mirror.always["/made-en-zh.zip"] = Fault(has_no_length=True)
+    words = ["pull", f"{mirror.url}/made-en-zh.zip", "--pair", "en:zh"]
+    wrong = ["--family", "nllb"] if data is None else []
+    assert main([*words, *wrong]) == 1
+    assert ("--family" if data is None else "of no format") in capsys.readouterr().err
+    num_before = len(mirror.bodies_of("/made-en-zh.zip"))
+    mirror.files["/made-en-zh.zip"] = package
+    assert main(words) == 0
+    bodies = mirror.bodies_of("/made-en-zh.zip")[num_before:]
+    assert bodies == ([] if data is None else [len(package)])
