@@ -1,14 +1,15 @@
 """Asking of groups and of their servers: whom next, where one does not answer or does not know.
 
-Owns when another group or server is asked: where nothing of the request was begun, or asking twice
+Owns when another server or group is asked: where nothing of the request was begun, or asking twice
 changes nothing; and that nobody says that there is no such thing while one that may have it was not
 asked. Which groups a request is for is `service.router.dispatch`; connections are
 `service.router.pool`.
 """
 
-from collections.abc import AsyncGenerator, Iterable, Sequence
-from contextlib import aclosing
-from dataclasses import dataclass, replace
+import asyncio
+from collections.abc import Container, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -34,7 +35,26 @@ from service.router.watch import Watch
 _MAX_READ_BYTES = 32 * 2**20
 _UNKNOWN = 404
 _BRIEF_SECONDS = 1.0
-"""That one which does not answer is asked for what it alone may have: it may be back."""
+"""That those which do not answer are asked for what they alone may have: they may be back."""
+_HEAD_START_SECONDS = 2.5
+"""That a server which was up is waited for before another one that may have it is asked."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Heard:
+    """What servers that do not have what is asked for said.
+
+    Attributes:
+        unknown: That there is no such thing.
+        refusal: That one would not say.
+        failure: Why one that was up gave no answer.
+        missing: Groups of which a server may have it that did not answer.
+    """
+
+    unknown: Response | None = None
+    refusal: Response | None = None
+    failure: RequestError | None = None
+    missing: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,59 +69,32 @@ class Asking:
     watch: Watch
     metrics: RouterMetrics
 
-    async def ask(
-        self,
-        request: Request,
-        asked: Asked,
-        group: GroupState,
-        member: Member | None = None,
-    ) -> Answer:
-        """The answer of a group, or of one of its servers; dropped if the client goes before.
-
-        A server that is doubtful is waited for briefly.
-
-        Raises:
-            RequestError: A 503: it was not reached, so nothing was done; a 502: it gave no answer.
-            ClientGoneError: The client has gone.
-        """
-        pool = self.watch.pools[group.name]
-        if member is None:
-            work = pool.ask(asked)
-        elif member.is_doubtful:
-            work = pool.ask_briefly(asked, seconds=_BRIEF_SECONDS, address=member.address)
-        else:
-            work = pool.ask(asked, address=member.address)
-        try:
-            answer = await cancelled_on_disconnect(request, work)
-        except ConnectError as error:
-            self.metrics.passed(group.name, None)
-            if member is None:
-                self.watch.mark_unreachable(group.name, str(error))
-            raise group_unavailable([group.name], str(error)) from error
-        except LostError as error:
-            self.metrics.passed(group.name, None)
-            raise group_lost(group.name, str(error)) from error
-        self.metrics.passed(group.name, answer.status)
-        return answer
+    def in_turn(self, groups: Iterable[GroupState]) -> Iterator[Member]:
+        """Servers of one group after another that a request may be asked of."""
+        for group in groups:
+            yield from self.watch.members[group.name].in_turn()
 
     async def first(
-        self, request: Request, asked: Asked, groups: Sequence[GroupState]
+        self, request: Request, asked: Asked, members: Iterable[Member]
     ) -> tuple[str, Answer]:
-        """The answer of the first group that does not refuse all; else the first one's refusal.
+        """The answer of the first server that does not refuse all, and its group.
+
+        Where each refuses it is the first one's refusal.
 
         Raises:
-            RequestError: As of `ask`.
+            RequestError: A 503: none was reached, so nothing was done; a 502: one gave no answer.
+            ClientGoneError: The client has gone.
         """
         refusal: tuple[str, Answer] | None = None
         failure: RequestError | None = None
-        for group in groups:
-            found = await self._tried(request, asked, group)
+        for member in members:
+            found = await cancelled_on_disconnect(request, self._tried(asked, member))
             if isinstance(found, RequestError):
                 failure = failure or found
             elif found.is_refusal:
-                refusal = refusal or (group.name, found)
+                refusal = refusal or (member.group, found)
             else:
-                return group.name, found
+                return member.group, found
         if refusal is not None:
             return refusal
         raise failure or groups_unavailable(self.watch.directory.groups)
@@ -111,50 +104,13 @@ class Asking:
     ) -> Response:
         """The answer of the first server of these groups that knows what is asked for.
 
-        Those that may be away come last, and only where asking changes nothing. While one of them
-        may have it, nobody says that there is no such thing.
+        Those that are away come last, and only where asking changes nothing. While one of them may
+        have it, nobody says that there is no such thing.
 
         Raises:
-            RequestError: As of `ask`.
+            RequestError: As of `first`.
         """
-        unknown = refusal = failure = None
-        missing: set[str] = set()
-        async with aclosing(self._places(groups, missing)) as places:
-            async for group, member in places:
-                if member.is_doubtful and not asked.is_safe:
-                    missing.add(group.name)
-                    continue
-                found = await self._tried(request, asked, group, member)
-                if isinstance(found, RequestError):
-                    if not member.is_named and found.problem.code == NOT_REACHED:
-                        continue  # it has left, and is no more
-                    missing.add(group.name)
-                    failure = failure or (None if member.is_doubtful else found)
-                elif found.is_refusal:
-                    refusal = refusal or PassedAnswer(found, group.name)
-                elif found.status == _UNKNOWN:
-                    unknown = copied(found, await self.read(found, group.name))
-                else:
-                    return PassedAnswer(found, group.name)
-        if refusal is not None:
-            return refusal
-        if failure is not None and failure.problem.code != NOT_REACHED:
-            raise failure
-        if missing:
-            raise _some_away([group for group in groups if group.name in missing])
-        assert unknown is not None  # a router has a group, and that a server
-        return unknown
-
-    async def members(self, group: GroupState) -> list[Member]:
-        """The servers that a group has now, and those that have just left it.
-
-        Raises:
-            RequestError: A 503: its name has no address.
-        """
-        try:
-            return await self.watch.pools[group.name].members.all()
-        except ConnectError as error:
-            raise group_unavailable([group.name], str(error)) from error
+        return await cancelled_on_disconnect(request, self._who_knows(asked, groups))
 
     async def read(self, answer: Answer, name: str) -> bytes:
         """All of the body of a group's answer.
@@ -167,58 +123,130 @@ class Asking:
         except LostError as error:
             raise group_lost(name, str(error)) from error
 
-    async def _places(
-        self, groups: Iterable[GroupState], missing: set[str]
-    ) -> AsyncGenerator[tuple[GroupState, Member], None]:
-        """All servers of some groups, those last that are doubtful, as all of a group that is away.
+    def some_away(self, names: Container[str]) -> RequestError:
+        """A 503: what is asked for may be in servers of these groups that were not asked."""
+        groups = [group for group in self.watch.directory.groups if group.name in names]
+        away = [group for group in groups if not group.is_answering]
+        if away:
+            return groups_unavailable(away)
+        return group_unavailable(
+            [group.name for group in groups], "one of its servers does not answer"
+        )
 
-        Args:
-            groups: Whose.
-            missing: Gets the names of groups of which no server is known.
+    async def _who_knows(self, asked: Asked, groups: Sequence[GroupState]) -> Response:
+        heard = _Heard()
+        up = [one for one in self._that_may_have(groups) if one.state.is_answering]
+        up.sort(key=lambda one: one.state.standing)
+        answer = await self._of_those_up(asked, up, heard)
+        if answer is not None:
+            return answer
+        await self.watch.look(group.name for group in groups)
+        others = [one for one in self._that_may_have(groups) if one not in up]
+        away = [one for one in others if asked.is_safe and not one.state.is_mute]
+        heard.missing.update(one.group for one in others if one not in away)
+        heard.missing.update(one.name for one in groups if not self.watch.members[one.name].named)
+        found = await asyncio.gather(*(self._briefly(asked, one, heard) for one in away))
+        answers = [one for one in found if one is not None]
+        for answer in answers[1:]:
+            answer.close()
+        return answers[0] if answers else self._unknown(heard)
+
+    async def _of_those_up(
+        self, asked: Asked, members: Sequence[Member], heard: _Heard
+    ) -> PassedAnswer | None:
+        """What the first of some servers knows.
+
+        One that says nothing for a while is asked once more when the others do not know.
         """
-        doubtful = []
-        for group in groups:
+        is_patient = len(members) == 1 or not asked.is_safe
+        late = []
+        for member in members:
             try:
-                members = await self.members(group)
-            except RequestError:
-                missing.add(group.name)
+                async with asyncio.timeout(None if is_patient else _HEAD_START_SECONDS):
+                    found = await self._tried(asked, member)
+            except TimeoutError:
+                late.append(member)
                 continue
-            for member in members:
-                if member.is_doubtful or not group.is_answering:
-                    doubtful.append((group, replace(member, is_doubtful=True)))
-                else:
-                    yield group, member
-        for place in doubtful:
-            yield place
+            answer = await self._taken(member, found, heard)
+            if answer is not None:
+                return answer
+        for member in late:
+            answer = await self._taken(member, await self._tried(asked, member), heard)
+            if answer is not None:
+                return answer
+        return None
 
-    async def _tried(
-        self,
-        request: Request,
-        asked: Asked,
-        group: GroupState,
-        member: Member | None = None,
-    ) -> Answer | RequestError:
-        """An answer, or why there is none where another group or server may be asked instead.
+    async def _briefly(self, asked: Asked, member: Member, heard: _Heard) -> PassedAnswer | None:
+        """What a server that did not answer knows, if it says so at once."""
+        with suppress(TimeoutError, RequestError):
+            async with asyncio.timeout(_BRIEF_SECONDS):
+                found = await self._tried(asked, member)
+                if not isinstance(found, RequestError):
+                    return await self._taken(member, found, heard)
+        if self._is_there(member):
+            heard.missing.add(member.group)
+        return None
+
+    async def _taken(
+        self, member: Member, found: Answer | RequestError, heard: _Heard
+    ) -> PassedAnswer | None:
+        """What a server knows; what it said where it does not."""
+        if isinstance(found, RequestError):
+            if self._is_there(member):
+                heard.missing.add(member.group)
+                heard.failure = heard.failure or found
+        elif found.is_refusal:
+            heard.refusal = heard.refusal or PassedAnswer(found, member.group)
+        elif found.status == _UNKNOWN:
+            heard.unknown = copied(found, await self.read(found, member.group))
+        else:
+            return PassedAnswer(found, member.group)
+        return None
+
+    def _unknown(self, heard: _Heard) -> Response:
+        """The answer where no server that was asked has it.
+
+        Raises:
+            RequestError: One that may have it was not asked, or did not answer.
+        """
+        if heard.refusal is not None:
+            return heard.refusal
+        if heard.failure is not None and heard.failure.problem.code != NOT_REACHED:
+            raise heard.failure
+        if heard.missing or heard.unknown is None:
+            raise self.some_away(heard.missing)
+        return heard.unknown
+
+    def _that_may_have(self, groups: Iterable[GroupState]) -> list[Member]:
+        return [one for each in groups for one in self.watch.members[each.name].that_may_have()]
+
+    def _is_there(self, member: Member) -> bool:
+        """Whether a server is still one of its group: it may have left, and be no more."""
+        return member in self.watch.members[member.group].all
+
+    async def _tried(self, asked: Asked, member: Member) -> Answer | RequestError:
+        """A server's answer, or why there is none where another one may be asked instead.
 
         Raises:
             RequestError: A 502: it gave no answer, and may have done what was asked.
         """
         try:
-            return await self.ask(request, asked, group, member)
-        except RequestError as error:
-            if error.problem.code != NOT_REACHED and not asked.is_safe:
-                raise
-            return error
+            seconds = self.watch.members[member.group].connect_seconds
+            answer = await member.pool.ask(asked, connect_seconds=seconds)
+        except ConnectError as error:
+            self.metrics.passed(member.group, None)
+            self.watch.note_unreached(member, error)
+            return group_unavailable([member.group], str(error))
+        except LostError as error:
+            self.metrics.passed(member.group, None)
+            lost = group_lost(member.group, str(error))
+            if not asked.is_safe:
+                raise lost from error
+            return lost
+        self.metrics.passed(member.group, answer.status)
+        return answer
 
 
 def copied(answer: Answer, body: bytes) -> Response:
     """A group's answer that was read."""
     return PassedAnswer(Answer(answer.status, answer.headers, beginning=body), "")
-
-
-def _some_away(groups: Sequence[GroupState]) -> RequestError:
-    """A 503: what is asked for may be in servers of these groups that were not asked."""
-    if all(group.is_answering for group in groups):
-        names = [group.name for group in groups]
-        return group_unavailable(names, "one of its servers does not answer")
-    return groups_unavailable([group for group in groups if not group.is_answering])

@@ -62,6 +62,16 @@ def candidates(directory: Directory, find: Find) -> list[Candidate]:
     )
 
 
+def away_candidates(directory: Directory, find: Find) -> list[GroupState]:
+    """The groups that have a route and are away, and those that may, as they never answered.
+
+    Raises:
+        RequestError: As of `candidates`.
+    """
+    found = [one.group for one in candidates(directory, find)]
+    return [one for one in directory.away if one in found or not one.has_answered]
+
+
 async def choose(
     directory: Directory, find: Find, read_texts: Callable[[], Sequence[str]], detect: Detect
 ) -> list[GroupState]:

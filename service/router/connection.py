@@ -124,27 +124,19 @@ class Connection:
         reader: Of its stream.
         writer: Likewise.
         opened_at: Seconds, monotonic.
-        address: Of the server.
 
     Attributes:
         opened_at: As it was passed in.
-        address: Likewise.
         rests_since: When its last answer was over.
         status: Of the answer that is being read.
         headers: Likewise, names in small letters.
     """
 
     def __init__(
-        self,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-        *,
-        opened_at: float,
-        address: str = "",
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, opened_at: float
     ) -> None:
         self._reader = reader
         self._writer = writer
-        self.address = address
         self.opened_at = self.rests_since = opened_at
         self.status = 0
         self.headers: list[tuple[bytes, bytes]] = []

@@ -1,11 +1,12 @@
 """Directory of the groups: which of them answers, and what each translates.
 
-Owns what `GET /v1/models` of a group means for routes, and the tables over one group and over all.
+Owns what `GET /v1/models` of a server means for routes, what the states of a group's servers mean
+for the group, and the tables over one group and over all.
 Pure; who asks the groups, and when, is `service.router.watch`.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from operator import attrgetter
@@ -17,6 +18,51 @@ from service.models.routes.routing import Offer, RoutingTable
 
 _SERVED = frozenset({"loaded", "asleep"})
 _NO_TABLE = RoutingTable([])
+
+
+NOT_ASKED = "it was not asked yet"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerState:
+    """State of one server of a group, as it answered last.
+
+    Attributes:
+        problem: Why it would translate nothing now; nothing where it would.
+        is_unready: The problem is its own word: it answers, and refuses at once.
+        is_mute: It was waited for in vain: asking it once more would take time too.
+        offers: What it translates, where it does.
+    """
+
+    problem: str = NOT_ASKED
+    is_unready: bool = False
+    is_mute: bool = False
+    offers: tuple[Offer, ...] = ()
+
+    @property
+    def standing(self) -> int:
+        """0 where it would translate now, 1 where it says that it would not, 2 for any other."""
+        return 0 if not self.problem else 1 if self.is_unready else 2
+
+    @property
+    def is_answering(self) -> bool:
+        """It is up, or says itself why not."""
+        return self.standing < 2
+
+    @property
+    def is_away(self) -> bool:
+        """It was asked, and does not answer."""
+        return not self.is_answering and self.problem != NOT_ASKED
+
+
+def joint_state(servers: Sequence[ServerState], offers: tuple[Offer, ...]) -> ServerState:
+    """The state of a group: that of the server which is best off.
+
+    Args:
+        servers: At least one.
+        offers: What the group had: of servers that are up one that has it still.
+    """
+    return min(servers, key=lambda one: (one.standing, one.offers is not offers, not one.is_away))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,8 +148,12 @@ def directory_of(groups: Sequence[GroupState], *, pivot: str | None) -> Director
     return Directory(groups=tuple(groups), table=RoutingTable(offers, pivot=pivot))
 
 
-def offers_of(body: bytes) -> tuple[Offer, ...]:
-    """What a group translates, by its answer to `GET /v1/models`.
+def offers_of(body: bytes, known: Iterable[tuple[Offer, ...]] = ()) -> tuple[Offer, ...]:
+    """What a server translates, by its answer to `GET /v1/models`.
+
+    Args:
+        body: The answer.
+        known: What others translate: where one of these is the same, that itself is the result.
 
     Raises:
         ValueError: It is no such answer.
@@ -111,11 +161,17 @@ def offers_of(body: bytes) -> tuple[Offer, ...]:
     try:
         models = json.loads(body)["models"]
         served = [model for model in models if model["state"] in _SERVED]
-        return tuple(
+        found = tuple(
             Offer(name=str(model["name"]), pairs=_pairs_of_model(model)) for model in served
         )
     except (KeyError, TypeError, InputError, RecursionError) as error:
         raise ValueError("not the list of models of such a server") from error
+    pairs = _pairs_by_name(found)
+    return next((one for one in known if _pairs_by_name(one) == pairs), found)
+
+
+def _pairs_by_name(offers: Sequence[Offer]) -> dict[str, dict[str, dict[str, LanguagePair]]]:
+    return {offer.name: offer.by_source for offer in offers}
 
 
 def _pairs(offer: Offer) -> Iterator[LanguagePair]:

@@ -7,7 +7,7 @@ for what these keep, any for what is the same everywhere. Whom languages mean is
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -33,6 +33,7 @@ from service.http.uploads import FORM_TYPE, check_announced
 from service.models.requests.detection import LanguageDetection
 from service.router.asking import Asking, copied
 from service.router.choice import (
+    away_candidates,
     choose,
     group_of_dictionaries,
     groups_of_document,
@@ -109,7 +110,8 @@ class Dispatcher:
         """Tell a text's language among those of all groups, if a group would tell it its own."""
         data = await self.reader.read_bytes(request)
         asked = self._asked(request, data)
-        name, answer = await self.asking.first(request, asked, self.directory.answering)
+        members = self.asking.in_turn(self.directory.answering)
+        name, answer = await self.asking.first(request, asked, members)
         body = await self.asking.read(answer, name)
         if answer.status != 200 or not self.detection.is_on:
             return copied(answer, body)
@@ -130,26 +132,31 @@ class Dispatcher:
         group = group_of_dictionaries(self.directory, [one.languages for one in dictionaries])
         if group is None:
             raise unsupported("dictionaries", reason="no group translates all of these languages")
-        answer = await self.asking.ask(request, self._asked(request, data), group)
-        return PassedAnswer(answer, group.name)
+        members = self.asking.in_turn([group])
+        name, answer = await self.asking.first(request, self._asked(request, data), members)
+        return PassedAnswer(answer, name)
 
     async def joined_list(self, request: Request) -> Response:
         """Join a list of all groups that answer, of which one server has what all have."""
-        places = [(group, None) for group in self.directory.answering]
-        return await self._joined(request, places, joined, is_whole=False)
+        choices = [self.asking.in_turn([group]) for group in self.directory.answering]
+        return await self._joined(request, choices, joined, is_whole=False)
 
     async def complete_list(self, request: Request) -> Response:
         """Join a list of all servers of all groups, of which none may be missing."""
-        away = self.directory.away
-        if away:
-            raise groups_unavailable(away)
-        places = [
-            (group, member)
+        servers = {
+            group.name: self.asking.watch.members[group.name].named
             for group in self.directory.groups
-            for member in await self.asking.members(group)
-            if member.is_named
-        ]
-        return await self._joined(request, places, summed, is_whole=True)
+        }
+        away = {
+            group.name
+            for group in self.directory.groups
+            if not group.is_answering
+            or not all(one.state.is_answering for one in servers[group.name])
+        }
+        if away:
+            raise self.asking.some_away(away)
+        choices = [[one] for members in servers.values() for one in members]
+        return await self._joined(request, choices, summed, is_whole=True)
 
     async def by_id(self, request: Request) -> Response:
         """Ask one server after another, of all groups, until one knows what is asked for."""
@@ -160,7 +167,8 @@ class Dispatcher:
     async def from_any(self, request: Request) -> Response:
         """Pass on what every group answers alike."""
         asked = self._asked(request, await self.reader.read_bytes(request))
-        name, answer = await self.asking.first(request, asked, self.directory.answering)
+        members = self.asking.in_turn(self.directory.answering)
+        name, answer = await self.asking.first(request, asked, members)
         return PassedAnswer(answer, name)
 
     async def _passed(
@@ -173,8 +181,9 @@ class Dispatcher:
     ) -> Response:
         """The answer of the first group; of a server that knows the glossary that is named."""
         if any(values.get(name) for name in wording.glossaries):
-            return await self.asking.who_knows(request, asked, (*groups, *self.directory.away))
-        name, answer = await self.asking.first(request, asked, groups)
+            away = away_candidates(self.directory, partial(wording.find, values))
+            return await self.asking.who_knows(request, asked, (*groups, *away))
+        name, answer = await self.asking.first(request, asked, self.asking.in_turn(groups))
         return PassedAnswer(answer, name)
 
     def _asked(self, request: Request, body: bytes | Body) -> Asked:
@@ -191,22 +200,22 @@ class Dispatcher:
     async def _joined(
         self,
         request: Request,
-        places: Sequence[tuple[GroupState, Member | None]],
+        choices: Sequence[Iterable[Member]],
         join: Callable[[Sequence[Any]], object],
         *,
         is_whole: bool,
     ) -> Response:
-        """The lists of several places as one; unless it has to be whole, one of them may miss."""
+        """The lists of one server of each choice as one, whole or without those that fail."""
         asked = self._asked(request, await self.reader.read_bytes(request))
-        if not places:
+        if not choices:
             raise groups_unavailable(self.directory.groups)
         contents = []
         failure: RequestError | None = None
         refusal: Response | None = None
-        for group, member in places:
+        for members in choices:
             try:
-                answer = await self.asking.ask(request, asked, group, member)
-                data = await self.asking.read(answer, group.name)
+                name, answer = await self.asking.first(request, asked, members)
+                data = await self.asking.read(answer, name)
             except RequestError as error:
                 if is_whole:
                     raise

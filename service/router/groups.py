@@ -39,6 +39,10 @@ class ConnectError(DragomanError):
     """No server of a group could be reached: nothing of the request was sent."""
 
 
+class RefusedError(ConnectError):
+    """Said at once: there is no server at an address."""
+
+
 class LostError(DragomanError):
     """A server ended its connection, or was silent, before its answer was there."""
 

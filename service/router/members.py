@@ -1,8 +1,9 @@
-"""Members of a group: the addresses of its servers, as its name has them now.
+"""Servers of a group: which there are, whose turn it is, and how each answered last.
 
-Owns when a name is looked up, in which order its servers are asked, and which of them are passed
-over for a while. A name may have one address for all (a load balancer's) or one for each server; an
-address is a member itself. Connections are `service.router.pool`.
+Owns the look at the group's name, whose addresses are one for each server, or one for several (a
+load balancer's); and how long a server that left its name is still one that is asked for what it
+has. Who asks them how they are is `service.router.watch`; whom a request goes to is
+`service.router.asking`.
 """
 
 import asyncio
@@ -10,48 +11,87 @@ import logging
 import socket
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from ipaddress import ip_address
 
-from service.router.groups import ConnectError, Group, reason_of
+from service.models.routes.routing import Offer
+from service.router.directory import ServerState
+from service.router.groups import ConnectError, Group, RefusedError, reason_of
+from service.router.pool import CONNECT_SECONDS, Open, Pool, open_connection
 
 _LOGGER = logging.getLogger("dragoman.router")
 
-KEPT_SECONDS = 2.0
-"""That what a name was looked up to is taken without a look at the name."""
+TRY_SECONDS = 2.5
+"""That the watch waits for an answer."""
+FRESH_SECONDS = 1.0
+"""That what a name was looked up to holds without another look."""
 LOOKUP_SECONDS = 1.0
-"""That a look at a name is waited for; it goes on, for those who come later."""
-RETRY_SECONDS = 5.0
-"""After which the watch asks a server that did not answer once more."""
-LEFT_SECONDS = 30.0
-"""That a server which its name has no more is still asked for what it may have."""
-
-_NUM_SILENT = 3
-"""Times in a row: the first is followed by another after `RETRY_SECONDS`, and so on."""
+"""From its beginning, that a look at a name is waited for; it goes on, for those who come later."""
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """Name of a host and port to its addresses; an `OSError` or `UnicodeError` where it has none."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
-    """One server of a group.
-
-    Attributes:
-        address: Of it.
-        is_named: The group's name has it now.
-        is_doubtful: It has left the name, or did not answer when it was last asked.
-    """
-
-    address: str
-    is_named: bool = True
-    is_doubtful: bool = False
 
 
 async def resolve(host: str, port: int) -> list[str]:
     """The addresses of a name, each once, as the system finds them; the loop goes on meanwhile."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+class Member:
+    """One server of a group.
+
+    Args:
+        group: Whose.
+        address: Of it.
+        seconds: As of `Members`.
+        clock: Likewise.
+        connect: Likewise.
+
+    Attributes:
+        group: The group's name.
+        address: As it was passed in.
+        pool: Connections for requests.
+        asker: Those of the watch.
+        state: How it answered last.
+        left_at: Seconds, since when its name does not have it; None: it does.
+        is_polled: The watch asks it now.
+        num_silent: Polls in a row in which it said nothing.
+        body: What it last listed, as it said it.
+        offers: What that means.
+    """
+
+    def __init__(
+        self,
+        group: Group,
+        address: str,
+        *,
+        seconds: float,
+        clock: Callable[[], float],
+        connect: Open,
+    ) -> None:
+        self.group = group.name
+        self.address = address
+        self.pool = Pool(address, group.port, seconds=seconds, clock=clock, connect=connect)
+        self.asker = Pool(address, group.port, seconds=TRY_SECONDS, clock=clock, connect=connect)
+        self.state = ServerState()
+        self.left_at: float | None = None
+        self.is_polled = False
+        self.num_silent = 0
+        self.body: bytes | None = None
+        self.offers: tuple[Offer, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<Member {self.address} of {self.group}: {self.state.problem or 'up'}>"
+
+    @property
+    def has_left(self) -> bool:
+        """Whether its name does not have it any more."""
+        return self.left_at is not None
+
+    def close(self) -> None:
+        """Close its connections; what has begun on one of them goes on."""
+        self.pool.close()
+        self.asker.close()
 
 
 class Members:
@@ -62,153 +102,169 @@ class Members:
 
     Args:
         group: Whose.
-        resolve: Looks up its name.
+        seconds: Longest silence of a server in a request, but for what may take long.
+        keep_seconds: That a server keeps what a client comes back for.
+        resolve: Looks up the group's name.
         clock: Seconds, monotonic.
+        connect: Opens a connection.
+
+    Attributes:
+        problem: Why the name has no address, as far as is known.
     """
 
     def __init__(
         self,
         group: Group,
         *,
+        seconds: float,
+        keep_seconds: float,
         resolve: Resolve = resolve,
         clock: Callable[[], float] = time.monotonic,
+        connect: Open = open_connection,
     ) -> None:
         self._group = group
+        self._seconds = seconds
+        self._keep_seconds = keep_seconds
         self._resolve = resolve
         self._clock = clock
+        self._connect = connect
+        self._members: dict[str, Member] = {}
         self._is_address = _is_address(group.host)
-        self._known: tuple[str, ...] = (group.host,) if self._is_address else ()
-        self._problem = f"no address of {group.host} within {LOOKUP_SECONDS:g} seconds"
-        self._looked_at: float | None = None
         self._looking: asyncio.Task[None] | None = None
-        self._failed: dict[str, float] = {}
-        self._num_silent: dict[str, int] = {}
-        self._left: dict[str, float] = {}
-        self._turn = 0
+        self._began_at = 0.0
+        self._looked_at: float | None = None
+        self._num_turns = self._num_searches = 0
+        self.problem = f"no address of {group.host} within {LOOKUP_SECONDS:g} seconds"
+        if self._is_address:
+            self._take([group.host])
 
     def __repr__(self) -> str:
-        return f"<Members of {self._group.name}: {', '.join(self._named) or 'none'}>"
+        return f"<Members of {self._group.name}: {', '.join(self._members) or 'none'}>"
 
     @property
-    def are_several(self) -> bool:
-        """Whether there is another one to ask."""
-        return len(self._known) > 1
-
-    def is_well(self, address: str) -> bool:
-        """Whether a server is one of the group now, and answers as far as is known."""
-        return address in self._known and address not in self._failed
-
-    @property
-    def silent(self) -> list[str]:
-        """Those that were silent so often that what they have is waited for no longer."""
-        return [one for one, num in self._num_silent.items() if num >= _NUM_SILENT]
-
-    def note_well(self, address: str) -> None:
-        """A server has answered."""
-        self._num_silent.pop(address, None)
-        if self._failed.pop(address, None) is not None:
-            self._log(logging.INFO, "member_reached", address)
-
-    def note_lost(self, address: str) -> None:
-        """A server was not reached."""
-        self._left.pop(address, None)
-        self._note_failed(address)
-
-    def note_silent(self, address: str) -> None:
-        """A server took a connection, and said nothing for as long as the watch waits."""
-        if address in self._known:
-            self._num_silent[address] = self._num_silent.get(address, 0) + 1
-        self._note_failed(address)
-
-    async def in_turn(self, *, retries: bool = False) -> list[str]:
-        """All addresses: another one first each time, and last those that did not answer.
-
-        Args:
-            retries: One that did not answer a while ago comes first.
-
-        Raises:
-            ConnectError: The name has no address.
-        """
-        await self._look(max_age=KEPT_SECONDS)
-        named = self._named
-        place, self._turn = self._turn % len(named), self._turn + 1
-        turned = [*named[place:], *named[:place], *(one for one in self._known if one not in named)]
-        well = [one for one in turned if one not in self._failed]
-        failed = [one for one in turned if one in self._failed]
-        before = self._clock() - RETRY_SECONDS
-        due = [one for one in failed if retries and self._failed[one] <= before]
-        return [*due, *well, *(one for one in failed if one not in due)]
-
-    async def all(self) -> list[Member]:
-        """All servers, by a look at the name now; those that are doubtful come last.
-
-        Raises:
-            ConnectError: The name has no address.
-        """
-        await self._look(max_age=0.0)
-        named = [Member(address=one, is_doubtful=one in self._failed) for one in self._named]
-        since = self._clock() - LEFT_SECONDS
-        self._left = {one: when for one, when in self._left.items() if when > since}
-        left = [Member(address=one, is_named=False, is_doubtful=True) for one in self._left]
-        return [*sorted(named, key=lambda one: one.is_doubtful), *left]
+    def named(self) -> list[Member]:
+        """Those that the name has, by addresses of one family."""
+        found = [one for one in self._members.values() if not one.has_left]
+        plain = [one for one in found if ":" not in one.address]
+        others = [one for one in found if ":" in one.address]
+        families = [family for family in (plain, others) if family]
+        answering = [one for one in families if any(each.state.is_answering for each in one)]
+        return (answering or families or [[]])[0]
 
     @property
-    def _named(self) -> tuple[str, ...]:
-        """Addresses of one family, one for each server."""
-        plain = tuple(one for one in self._known if ":" not in one)
-        others = tuple(one for one in self._known if ":" in one)
-        found = [family for family in (plain, others) if family]
-        return next((one for one in found if not self._failed.keys() >= {*one}), (*found, ())[0])
+    def all(self) -> list[Member]:
+        """Every address that is known, those that have left too."""
+        return list(self._members.values())
 
-    def _note_failed(self, address: str) -> None:
-        if address in self._known:
-            if address not in self._failed:
-                self._log(logging.WARNING, "member_unreachable", address)
-            self._failed[address] = self._clock()
+    @property
+    def connect_seconds(self) -> float:
+        """That one server is waited for: less where there is another one to go to."""
+        return CONNECT_SECONDS / min(2, max(1, len(self.named)))
 
-    def _log(self, level: int, event: str, address: str) -> None:
-        if self.are_several:  # else the watch says it of the group
-            fields = {"group": self._group.name, "address": address}
-            _LOGGER.log(level, event, extra={"fields": fields})
+    def in_turn(self) -> list[Member]:
+        """Those that a request may be asked of, another one first each time.
 
-    async def _look(self, *, max_age: float) -> None:
-        """Look the name up where that was not done for so many seconds.
-
-        It is waited for where nothing is known, or anything older would not do.
-
-        Raises:
-            ConnectError: Nothing is known.
+        Those that are up come before those that say they are not; where none answers it is all.
         """
-        if self._is_address:
+        self._num_turns += 1
+        named = self.named
+        tiers = [[one for one in named if one.state.standing == rank] for rank in (0, 1)]
+        found = [one for tier in tiers for one in _turned(tier, self._num_turns)]
+        return found or _turned(named, self._num_turns)
+
+    def that_may_have(self) -> list[Member]:
+        """Those that may have what has an id, another one first each time; those that left last."""
+        self._num_searches += 1
+        left = [one for one in self._members.values() if one.has_left]
+        return [*_turned(self.named, self._num_searches), *left]
+
+    def note(self, member: Member, state: ServerState) -> None:
+        """Keep how a server answered."""
+        named = self.named
+        before, member.state = member.state, state
+        if len(named) < 2 or member not in named:  # the watch says it of the group
             return
-        age = None if self._looked_at is None else self._clock() - self._looked_at
-        if self._looking is None and (age is None or age >= max_age):
-            self._looking = asyncio.create_task(self._look_up(), name=f"look at {self._group.host}")
-        if self._looking is not None and (not self._known or max_age == 0):
-            await asyncio.wait({self._looking}, timeout=LOOKUP_SECONDS)
-        if not self._known:
-            raise ConnectError(self._problem)
+        fields = {"group": self._group.name, "address": member.address}
+        if state.is_away and not before.is_away:
+            fields["reason"] = state.problem
+            _LOGGER.warning("member_unreachable", extra={"fields": fields})
+        elif before.is_away and not state.is_away:
+            _LOGGER.info("member_reached", extra={"fields": fields})
+
+    def note_unreached(self, member: Member, error: ConnectError) -> None:
+        """A server was not reached: one that has left its name is no more."""
+        if member.has_left:
+            self._forget(member)
+        else:
+            is_mute = not isinstance(error, RefusedError)
+            self.note(member, ServerState(problem=str(error), is_mute=is_mute))
+
+    def forget_old(self) -> None:
+        """Forget those that left so long ago that they have nothing any more."""
+        before = self._clock() - self._keep_seconds
+        for member in self.all:
+            is_old = member.left_at is not None and member.left_at <= before
+            if is_old and not member.pool.num_waiting:
+                self._forget(member)
+
+    async def look(self) -> None:
+        """Look the name up, unless that was done just now.
+
+        A look is waited for, but not again where it hangs: the addresses that are known hold.
+        """
+        now = self._clock()
+        is_fresh = self._looked_at is not None and now - self._looked_at < FRESH_SECONDS
+        if self._looking is None and not (self._is_address or is_fresh):
+            name = f"look at {self._group.host}"
+            self._looking, self._began_at = asyncio.create_task(self._look_up(), name=name), now
+        if self._looking is not None:
+            await asyncio.wait({self._looking}, timeout=self._began_at + LOOKUP_SECONDS - now)
+
+    def close(self) -> None:
+        """Close all connections that rest."""
+        for member in self._members.values():
+            member.close()
 
     async def _look_up(self) -> None:
         """Keep the addresses that the name has; those of before where it cannot be looked up."""
         try:
-            found = tuple(sorted(await self._resolve(self._group.host, self._group.port)))
+            found = await self._resolve(self._group.host, self._group.port)
         except OSError as error:
-            self._problem = reason_of(error)
+            self.problem = reason_of(error)
         except UnicodeError:
-            self._problem = f"{self._group.host!r} is no name of a host"
+            self.problem = f"{self._group.host!r} is no name of a host"
         else:
-            self._take(found or self._known)
+            if found:
+                self._take(found)
         finally:
             self._looked_at = self._clock()
             self._looking = None
 
-    def _take(self, found: tuple[str, ...]) -> None:
-        left = self._left | dict.fromkeys(self._known, self._clock())
-        self._left = {one: when for one, when in left.items() if one not in found}
-        self._failed = {one: when for one, when in self._failed.items() if one in found}
-        self._num_silent = {one: num for one, num in self._num_silent.items() if one in found}
-        self._known = found
+    def _take(self, found: Sequence[str]) -> None:
+        for address in sorted(set(found) - self._members.keys()):
+            self._members[address] = Member(
+                self._group,
+                address,
+                seconds=self._seconds,
+                clock=self._clock,
+                connect=self._connect,
+            )
+        for member in self._members.values():
+            if member.address in found:
+                member.left_at = None
+            elif member.left_at is None:
+                member.left_at = self._clock()
+
+    def _forget(self, member: Member) -> None:
+        if self._members.get(member.address) is member:
+            del self._members[member.address]
+        member.close()
+
+
+def _turned(members: Sequence[Member], number: int) -> list[Member]:
+    """All of some servers, of which another one comes first with each number."""
+    place = number % len(members) if members else 0
+    return [*members[place:], *members[:place]]
 
 
 def _is_address(host: str) -> bool:

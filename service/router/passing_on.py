@@ -102,7 +102,11 @@ class PassedAnswer(Response):
             # Half an answer is none: without its end, the client's connection breaks off as well.
             note_late_problem(context_in(scope), group_lost(self._group, str(error)))
         finally:
-            self._answer.close()
+            self.close()
+
+    def close(self) -> None:
+        """Do not send it: it is nobody's."""
+        self._answer.close()
 
     async def _send_all(self, send: Send) -> None:
         await send(

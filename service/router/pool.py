@@ -1,9 +1,8 @@
-"""Connections to one group: which is taken, and when a request is sent once more.
+"""Connections to one address: which is taken, and when a request is sent there once more.
 
 Owns that nothing is done twice: a request is sent again only where no server can have begun it, as
-none was reached or one refused it because it leaves or starts, or where asking twice changes
-nothing. One connection is one request at a time. Which servers there are is
-`service.router.members`.
+one refused it because it leaves, or where asking twice changes nothing. One connection is one
+request at a time. Which address is asked is `service.router.asking`.
 """
 
 import asyncio
@@ -12,16 +11,18 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 
 from service.router.connection import Asked, Connection, Headers
-from service.router.groups import ConnectError, Group, LostError, SilentError, reason_of
-from service.router.members import Members
+from service.router.groups import (
+    ConnectError,
+    LostError,
+    RefusedError,
+    SilentError,
+    reason_of,
+)
 from service.router.refusals import says_it_leaves, says_nothing_was_begun
 
 CONNECT_SECONDS = 3.0
-"""Over all servers of a group that are tried, each of which has its part."""
-_LEAST_SECONDS = 1.0
-"""Of one, where there is so much."""
 MAX_IDLE = 64
-"""Connections of a group that wait for a request."""
+"""Connections that wait for a request."""
 MAX_IDLE_SECONDS = 10.0
 """Less than a server keeps one that nothing comes on (30)."""
 MAX_AGE_SECONDS = 60.0
@@ -44,17 +45,20 @@ async def open_connection(address: str, port: int, seconds: float) -> Connection
     """A new connection to a server.
 
     Raises:
+        RefusedError: There is none at this address that takes connections.
         ConnectError: It is not there within so many seconds.
     """
     try:
         async with asyncio.timeout(seconds):
             reader, writer = await asyncio.open_connection(address, port)
     except TimeoutError as error:
-        raise ConnectError(f"no connection within {seconds:.2g} seconds") from error
+        raise ConnectError(f"no connection within {seconds:g} seconds") from error
+    except ConnectionRefusedError as error:
+        raise RefusedError(reason_of(error)) from error
     except OSError as error:
         raise ConnectError(reason_of(error)) from error
     probe_silence(writer.get_extra_info("socket"))
-    return Connection(reader, writer, opened_at=time.monotonic(), address=address)
+    return Connection(reader, writer, opened_at=time.monotonic())
 
 
 def probe_silence(connected: socket.socket) -> None:
@@ -144,56 +148,55 @@ class Answer:
 
 
 class Pool:
-    """Connections to the servers of one group.
+    """Connections to one address.
 
     Args:
-        group: Whose.
-        members: Its servers.
+        address: Of a server, or of what leads to some.
+        port: Of it.
         seconds: Longest silence of a server, but for what may take long.
-        is_watch: These are the watch's: a server that is silent has failed, and is tried again.
         clock: Seconds, monotonic.
         connect: Opens a connection.
-
-    Attributes:
-        group: As it was passed in.
-        members: Likewise.
     """
 
     def __init__(
         self,
-        group: Group,
-        members: Members,
+        address: str,
+        port: int,
         *,
         seconds: float,
-        is_watch: bool = False,
         clock: Callable[[], float] = time.monotonic,
         connect: Open = open_connection,
     ) -> None:
-        self.group = group
-        self.members = members
+        self._address = address
+        self._port = port
         self._seconds = seconds
-        self._is_watch = is_watch
         self._clock = clock
         self._connect = connect
         self._idle: list[Connection] = []
         self._waiting: set[Connection] = set()
+        self._is_over = False
 
     def __repr__(self) -> str:
-        return f"<Pool of {self.group.name}: {len(self._idle)} idle>"
+        return f"<Pool of {self._address}: {len(self._idle)} idle>"
 
-    async def ask(self, asked: Asked, *, address: str | None = None) -> Answer:
+    @property
+    def num_waiting(self) -> int:
+        """Requests that wait for the head of their answer."""
+        return len(self._waiting)
+
+    async def ask(self, asked: Asked, *, connect_seconds: float = CONNECT_SECONDS) -> Answer:
         """Send a request; its answer, once the head of that is there.
 
         Args:
             asked: The request.
-            address: The one server that is asked; any of the group where there is none.
+            connect_seconds: That a new connection is waited for.
 
         Raises:
             ConnectError: No server was reached.
             SilentError: One was, and said nothing for as long as is waited.
             LostError: One was, and gave no answer; what it did is not known.
         """
-        connection = self._kept(address)
+        connection = self._kept()
         if connection is not None:
             try:
                 answer = await self._ask(connection, asked)
@@ -203,90 +206,40 @@ class Pool:
                 if not asked.is_safe:
                     raise
             else:
-                if not self._may_go_on(answer, address):
+                if not answer.leaves:
                     return answer
-        return await self._anew(asked, address)
+        return await self._anew(asked, connect_seconds)
 
-    async def ask_briefly(
-        self, asked: Asked, *, seconds: float, address: str | None = None
-    ) -> Answer:
-        """The same within so many seconds, the connection's among them.
-
-        Raises:
-            ConnectError: As of `ask`.
-            LostError: Likewise.
-        """
-        try:
-            async with asyncio.timeout(seconds):
-                return await self.ask(asked, address=address)
-        except TimeoutError as error:
-            raise SilentError(f"silent for {seconds:g} seconds") from error
-
-    def give_up(self, reason: str, *, address: str | None = None) -> None:
+    def give_up(self, reason: str) -> None:
         """End what waits for the head of an answer: each is a `SilentError`.
 
         Args:
             reason: What is told then.
-            address: Of the server that has it; any of the group where there is none.
         """
         for connection in self._waiting:
-            if address is None or connection.address == address:
-                connection.give_up(reason)
+            connection.give_up(reason)
 
     def give_back(self, connection: Connection) -> None:
         """Keep a connection for the next request, or close it."""
         connection.rests_since = self._clock()
-        if connection.is_reusable and len(self._idle) < MAX_IDLE:
+        if connection.is_reusable and not self._is_over and len(self._idle) < MAX_IDLE:
             self._idle.append(connection)
         else:
             connection.close()
 
     def close(self) -> None:
-        """Close all that wait."""
+        """Close all that wait, and each other one when its answer is over."""
+        self._is_over = True
         while self._idle:
             self._idle.pop().close()
 
-    async def _anew(self, asked: Asked, address: str | None) -> Answer:
-        """Ask on new connections, one server after another as long as they begin nothing.
+    async def _anew(self, asked: Asked, seconds: float) -> Answer:
+        """Ask on a new connection; once more if its server is about to leave."""
+        answer = await self._asked_anew(asked, seconds)
+        return await self._asked_anew(asked, seconds) if answer.leaves else answer
 
-        One address may lead to several servers: where the first leaves it is asked once more.
-        """
-        if address is None:
-            left = await self.members.in_turn(retries=self._is_watch)
-        else:
-            left = [address]
-        again = left.copy() if len(left) == 1 else []
-        answer = await self._ask(await self._reached(left), asked)
-        left += again
-        while left and self._may_go_on(answer, address):
-            try:
-                connection = await self._reached(left)
-            except ConnectError:
-                break
-            answer = await self._ask(connection, asked)
-        return answer
-
-    def _may_go_on(self, answer: Answer, address: str | None) -> bool:
-        """Whether a request may be asked once more, as this refusal says that it was not begun."""
-        has_others = address is None and self.members.are_several
-        return answer.is_refusal if has_others else answer.leaves
-
-    async def _reached(self, left: list[str]) -> Connection:
-        """A connection to the first of some servers that can be reached; those tried are taken out.
-
-        Raises:
-            ConnectError: None can.
-        """
-        until = self._clock() + CONNECT_SECONDS
-        while True:
-            address, rest = left.pop(0), until - self._clock()
-            seconds = min(rest, max(rest / (1 + len(left)), _LEAST_SECONDS))
-            try:
-                return await self._connect(address, self.group.port, seconds)
-            except ConnectError:
-                self.members.note_lost(address)
-                if not left or self._clock() >= until:
-                    raise
+    async def _asked_anew(self, asked: Asked, seconds: float) -> Answer:
+        return await self._ask(await self._connect(self._address, self._port, seconds), asked)
 
     async def _ask(self, connection: Connection, asked: Asked) -> Answer:
         """The answer on one connection; a refusal with all of its body."""
@@ -294,14 +247,11 @@ class Pool:
         try:
             seconds = None if asked.is_patient else self._seconds
             await connection.ask(asked, seconds=seconds)
-        except BaseException as error:
+        except BaseException:
             connection.close()
-            if self._is_watch and isinstance(error, SilentError):
-                self.members.note_silent(connection.address)
             raise
         finally:
             self._waiting.discard(connection)
-        self.members.note_well(connection.address)
         answer = Answer(
             connection.status,
             connection.headers,
@@ -314,26 +264,13 @@ class Pool:
         body = await answer.read(max_bytes=_MAX_REFUSAL_BYTES)
         return Answer(answer.status, answer.headers, beginning=body)
 
-    def _kept(self, address: str | None) -> Connection | None:
-        """The connection that was used last, if it is still good; those that are not are closed.
-
-        Args:
-            address: Of its server; of any that answers where there is none.
-        """
+    def _kept(self) -> Connection | None:
+        """The connection that was used last, if it is still good; those that are not are closed."""
         now = self._clock()
-        for connection in reversed(self._idle.copy()):
+        while self._idle:
+            connection = self._idle.pop()
             is_fresh = now - connection.rests_since < MAX_IDLE_SECONDS
-            is_young = now - connection.opened_at < MAX_AGE_SECONDS
-            if not (connection.is_open and is_fresh and is_young):
-                self._idle.remove(connection)
-                connection.close()
-            elif self._is_of(connection, address):
-                self._idle.remove(connection)
+            if connection.is_open and is_fresh and now - connection.opened_at < MAX_AGE_SECONDS:
                 return connection
+            connection.close()
         return None
-
-    def _is_of(self, connection: Connection, address: str | None) -> bool:
-        """Whether a connection is one to a server that is asked for."""
-        if address is None:
-            return self.members.is_well(connection.address)
-        return connection.address == address

@@ -33,7 +33,6 @@ from service.router.dispatch import Dispatcher
 from service.router.groups import Group
 from service.router.members import Members, Resolve, resolve
 from service.router.metrics import RouterMetrics
-from service.router.pool import Pool
 from service.router.room import UploadRoom
 from service.router.watch import Watch
 from service.settings import Settings
@@ -126,9 +125,13 @@ class Router:
         detection = LanguageDetection(settings.detection, thread=thread)
         seconds = settings.max_timeout_seconds + _SPARE_SECONDS
         watch = Watch(
-            groups,
             {
-                group.name: Pool(group, Members(group, resolve=self._resolve), seconds=seconds)
+                group.name: Members(
+                    group,
+                    seconds=seconds,
+                    keep_seconds=settings.documents_keep_seconds,
+                    resolve=self._resolve,
+                )
                 for group in groups
             },
             pivot=settings.pivot_language,
@@ -163,8 +166,8 @@ class Router:
         finally:
             watching.cancel()
             await asyncio.wait([watching])
-            for pool in self._watch.pools.values():
-                pool.close()
+            for members in self._watch.members.values():
+                members.close()
 
     def _counted(self, app: ASGIApp) -> ASGIApp:
         """An application whose requests are known to be in work, and refused when it leaves."""

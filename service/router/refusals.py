@@ -1,7 +1,7 @@
 """Refusals of servers, as far as they say that nothing of a request was begun.
 
 Owns which these are, in our own shape of error and in DeepL's, which has no code. Pure; what is
-asked again is `service.router.pool`, and of whom `service.router.dispatch`.
+asked again is `service.router.pool`, and of whom `service.router.asking`.
 """
 
 import json

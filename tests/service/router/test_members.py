@@ -1,22 +1,21 @@
-"""Which servers a name has, in which order they are asked, and which are passed over."""
+"""Which servers a name has, whose turn it is, and when one is forgotten."""
 
 import asyncio
+import logging
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 
-from service.router.groups import ConnectError, Group
-from service.router.members import (
-    KEPT_SECONDS,
-    LEFT_SECONDS,
-    RETRY_SECONDS,
-    Members,
-    resolve,
-)
+from service.router.directory import NOT_ASKED, ServerState
+from service.router.groups import ConnectError, Group, RefusedError
+from service.router.members import FRESH_SECONDS, LOOKUP_SECONDS, Member, Members, resolve
 
 A, B, C = "192.0.2.1", "192.0.2.2", "192.0.2.3"
 NO_NAME = socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+UP = ServerState(problem="")
+UNREADY = ServerState(problem="the server is shutting down", is_unready=True)
+KEEP_SECONDS = 3600.0
 
 
 class _Name:
@@ -28,8 +27,13 @@ class _Name:
         self.num_looks = 0
         self.may_answer = asyncio.Event()
         self.may_answer.set()
-        group = Group(name="a", host="pods", port=8000)
-        self.members = Members(group, resolve=self._resolve, clock=lambda: self.now)
+        self.members = Members(
+            Group(name="a", host="pods", port=8000),
+            seconds=10.0,
+            keep_seconds=KEEP_SECONDS,
+            resolve=self._resolve,
+            clock=lambda: self.now,
+        )
 
     async def _resolve(self, host: str, port: int) -> Sequence[str]:
         assert (host, port) == ("pods", 8000)
@@ -39,35 +43,76 @@ class _Name:
             raise self.found
         return self.found
 
-    async def becomes(self, *addresses: str, seconds: float = 0.0) -> None:
+    async def becomes(self, *addresses: str) -> None:
         self.found = addresses
-        self.now += seconds
-        await self.members.all()
+        self.now += FRESH_SECONDS
+        await self.members.look()
+
+    def one(self, address: str) -> Member:
+        return next(one for one in self.members.all if one.address == address)
+
+    def are(self, state: ServerState, *addresses: str) -> None:
+        for address in addresses:
+            self.members.note(self.one(address), state)
+
+    @property
+    def named(self) -> list[str]:
+        return _addresses(self.members.named)
+
+    @property
+    def turns(self) -> list[list[str]]:
+        return [_addresses(self.members.in_turn()) for _ in range(6)]
+
+
+def _addresses(members: Sequence[Member]) -> list[str]:
+    return [one.address for one in members]
 
 
 def _run(scenario: Callable[[_Name], Awaitable[None]], *addresses: str) -> None:
     async def run() -> None:
-        await scenario(_Name(*addresses))
+        name = _Name(*addresses)
+        await name.members.look()
+        await scenario(name)
 
     asyncio.run(run())
 
 
-async def _all(name: _Name) -> list[tuple[str, bool, bool]]:
-    found = await name.members.all()
-    return [(one.address, one.is_named, one.is_doubtful) for one in found]
-
-
-def test_each_server_comes_first_in_turn_whatever_order_the_name_has() -> None:
+def test_each_server_that_is_up_comes_first_in_turn_whatever_order_the_name_has() -> None:
     async def scenario(name: _Name) -> None:
-        assert [await name.members.in_turn() for _ in range(4)] == [
-            [A, B, C],
-            [B, C, A],
-            [C, A, B],
-            [A, B, C],
-        ]
-        assert name.members.are_several
+        name.are(UP, A, B, C)
+        assert name.turns[:3] == [[B, C, A], [C, A, B], [A, B, C]]
+        name.are(ServerState(problem="gone"), B)
+        turns = name.turns
+        assert sorted(turns) == [[A, C]] * 3 + [[C, A]] * 3, "nobody has another one's part"
 
     _run(scenario, C, A, B)
+
+
+def test_those_that_answer_come_before_any_and_where_none_does_all_are_asked() -> None:
+    async def scenario(name: _Name) -> None:
+        assert {tuple(sorted(one)) for one in name.turns} == {(A, B, C)}
+        name.are(UNREADY, B)
+        assert name.turns == [[B]] * 6
+        name.are(UP, C)
+        assert name.turns == [[C, B]] * 6
+        name.are(ServerState(problem="gone"), A, B, C)
+        assert {tuple(sorted(one)) for one in name.turns} == {(A, B, C)}
+
+    _run(scenario, A, B, C)
+
+
+def test_what_has_an_id_is_looked_for_in_turns_of_its_own() -> None:
+    async def scenario(name: _Name) -> None:
+        name.are(UP, A, B)
+        turns = []
+        for _ in range(4):
+            name.members.that_may_have()
+            turns.append(name.members.in_turn()[0].address)
+        assert sorted(turns) == [A, A, B, B]
+        firsts = [name.members.that_may_have()[0].address for _ in range(4)]
+        assert sorted(firsts) == [A, A, B, B]
+
+    _run(scenario, A, B)
 
 
 def test_an_address_is_its_own_server_and_is_never_looked_up() -> None:
@@ -76,37 +121,43 @@ def test_an_address_is_its_own_server_and_is_never_looked_up() -> None:
             raise AssertionError("an address is no name")
 
         for host in ("127.0.0.1", "::1"):
-            members = Members(Group(name="a", host=host, port=80), resolve=refuse)
-            assert await members.in_turn() == [host]
-            assert [one.address for one in await members.all()] == [host]
-            assert not members.are_several
+            group = Group(name="a", host=host, port=80)
+            members = Members(group, seconds=1.0, keep_seconds=1.0, resolve=refuse)
+            await members.look()
+            assert _addresses(members.named) == _addresses(members.in_turn()) == [host]
+            assert members.connect_seconds == 3.0
 
     asyncio.run(main())
 
 
-def test_a_name_is_looked_up_once_for_a_while_and_nobody_waits_where_it_is_known() -> None:
+def test_a_name_is_looked_up_once_for_those_who_come_at_once_or_just_after() -> None:
     async def scenario(name: _Name) -> None:
-        await asyncio.gather(*(name.members.in_turn() for _ in range(3)))
+        assert name.members.connect_seconds == 1.5, "there is another one to go to"
+        await asyncio.gather(*(name.members.look() for _ in range(3)))
         assert name.num_looks == 1
-        name.found = (A, B)
-        name.now = KEPT_SECONDS - 0.1
-        assert await name.members.in_turn() == [A]
-        assert name.num_looks == 1
-        name.now = KEPT_SECONDS
-        name.may_answer.clear()
-        assert await name.members.in_turn() == [A], "the look goes on beside"
-        name.may_answer.set()
-        assert {one.address for one in await name.members.all()} == {A, B}
+        name.now = FRESH_SECONDS
+        await asyncio.gather(*(name.members.look() for _ in range(3)))
         assert name.num_looks == 2
 
-    _run(scenario, A)
+    _run(scenario, A, B)
 
 
-def test_what_has_an_id_is_looked_for_in_servers_that_have_just_come() -> None:
+def test_a_look_that_hangs_is_waited_for_once_and_is_taken_when_it_ends() -> None:
     async def scenario(name: _Name) -> None:
-        await name.members.in_turn()
-        name.found = (A, B)
-        assert [address for address, *_ in await _all(name)] == [A, B]
+        loop = asyncio.get_running_loop()
+        name.now, name.found = 10.0, (A, B)
+        name.may_answer.clear()
+        started = loop.time()
+        await name.members.look()
+        assert loop.time() - started >= LOOKUP_SECONDS - 0.1
+        name.now += LOOKUP_SECONDS
+        for _ in range(3):
+            await name.members.look()
+        assert loop.time() - started < 2 * LOOKUP_SECONDS
+        assert (name.num_looks, name.named) == (2, [A])
+        name.may_answer.set()
+        while name.named != [A, B]:  # noqa: ASYNC110  # nothing tells
+            await asyncio.sleep(0)
 
     _run(scenario, A)
 
@@ -116,124 +167,106 @@ def test_the_last_known_are_kept_while_the_name_cannot_be_looked_up(
     failure: Exception | Sequence[str],
 ) -> None:
     async def scenario(name: _Name) -> None:
-        await name.members.in_turn()
         name.found = failure
         name.now = 100.0
-        assert await _all(name) == [(A, True, False), (B, True, False)]
-        assert name.num_looks == 2
+        await name.members.look()
+        assert (name.num_looks, name.named) == (2, [A, B])
 
     _run(scenario, A, B)
 
 
-def test_a_name_without_an_address_is_told_in_the_systems_words_and_looked_up_again() -> None:
+def test_why_a_name_has_no_address_is_told_and_it_is_looked_up_again() -> None:
     async def scenario(name: _Name) -> None:
-        name.found = NO_NAME
-        for _ in range(2):
-            with pytest.raises(ConnectError, match="Name or service not known"):
-                await name.members.in_turn()
-        assert name.num_looks == 1
-        name.found, name.now = (A,), KEPT_SECONDS
-        assert await name.members.in_turn() == [A]
-        name.found = UnicodeError("label too long")
+        assert name.named == [] == name.members.in_turn()
+        for failure, words in (
+            (UnicodeError("label too long"), "'pods' is no name of a host"),
+            (NO_NAME, "Name or service not known"),
+        ):
+            name.found = failure
+            name.now += FRESH_SECONDS
+            await name.members.look()
+            assert name.members.problem == words
+        await name.becomes(A)
+        assert name.named == [A]
+        assert name.one(A).state.problem == NOT_ASKED
 
     _run(scenario)
-
-
-def test_a_name_that_is_none_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario(name: _Name) -> None:
-        name.found = UnicodeError("label too long")
-        with pytest.raises(ConnectError, match="'pods' is no name of a host"):
-            await name.members.all()
-        monkeypatch.setattr("service.router.members.LOOKUP_SECONDS", 0.01)
-        name.may_answer.clear()
-        with pytest.raises(ConnectError, match="no name of a host"):
-            await name.members.all()
-
-    _run(scenario)
-
-
-def test_a_server_that_failed_comes_last_until_it_answers() -> None:
-    async def scenario(name: _Name) -> None:
-        await name.members.in_turn()
-        name.members.note_lost(A)
-        assert await name.members.in_turn() == [B, A]
-        assert await name.members.in_turn() == [B, A]
-        assert await _all(name) == [(B, True, False), (A, True, True)]
-        assert (name.members.is_well(A), name.members.is_well(B)) == (False, True)
-        name.members.note_well(A)
-        assert name.members.is_well(A)
-        assert sorted([await name.members.in_turn() for _ in range(2)]) == [[A, B], [B, A]]
-
-    _run(scenario, A, B)
-
-
-def test_the_watch_alone_asks_a_server_that_failed_again_and_not_at_once() -> None:
-    async def scenario(name: _Name) -> None:
-        await name.members.in_turn()
-        name.members.note_lost(A)
-        assert (await name.members.in_turn(retries=True))[0] == B
-        name.now = RETRY_SECONDS
-        assert (await name.members.in_turn())[0] == B
-        assert await name.members.in_turn(retries=True) == [A, B]
-        name.members.note_lost(A)
-        assert await name.members.in_turn(retries=True) == [B, A]
-
-    _run(scenario, A, B)
-
-
-def test_a_server_that_stays_silent_is_given_up_and_one_that_is_not_there_is_not() -> None:
-    async def scenario(name: _Name) -> None:
-        await name.members.in_turn()
-        for _ in range(3):
-            assert name.members.silent == []
-            name.members.note_silent(A)
-            name.members.note_lost(B)
-        assert name.members.silent == [A]
-        name.members.note_well(A)
-        assert name.members.silent == []
-
-    _run(scenario, A, B)
-
-
-def test_where_all_failed_all_are_asked() -> None:
-    async def scenario(name: _Name) -> None:
-        await name.members.in_turn()
-        for address in (A, B):
-            name.members.note_lost(address)
-        assert sorted(await name.members.in_turn()) == [A, B]
-        assert await _all(name) == [(A, True, True), (B, True, True)]
-
-    _run(scenario, A, B)
 
 
 def test_addresses_of_the_other_family_are_the_same_servers() -> None:
     async def scenario(name: _Name) -> None:
-        assert await name.members.in_turn() == [A, "::1"]
-        assert await _all(name) == [(A, True, False)]
-        name.members.note_lost(A)
-        assert await name.members.in_turn() == ["::1", A]
-        assert await _all(name) == [("::1", True, False)], "it listens on that one alone"
+        assert name.named == [A]
+        name.are(ServerState(problem="gone"), A)
+        assert name.named == [A]
+        name.are(UP, "::1")
+        assert name.named == ["::1"], "it listens on that one alone"
+        name.are(UP, A)
+        assert name.named == [A]
 
     _run(scenario, "::1", A)
 
 
-def test_a_server_that_left_its_name_is_asked_for_what_it_has_for_a_while() -> None:
+def test_a_server_that_left_its_name_is_asked_for_what_it_has_and_for_nothing_else() -> None:
     async def scenario(name: _Name) -> None:
-        await name.members.in_turn()
+        name.are(UP, A, B)
         await name.becomes(B, C)
-        assert await name.members.in_turn() == [C, B]
-        assert not name.members.is_well(A)
-        assert await _all(name) == [(B, True, False), (C, True, False), (A, False, True)]
-        await name.becomes(C, seconds=1.0)
-        name.members.note_lost(B)
-        assert await _all(name) == [(C, True, False), (A, False, True)], "B is no more"
+        name.are(UP, C)
+        assert {one[0] for one in name.turns} == {B, C}
+        assert _addresses(name.members.that_may_have())[-1] == A
+        assert name.one(A).state == UP
         await name.becomes(A, C)
-        assert await _all(name) == [(A, True, False), (C, True, False)], "A is back"
-        await name.becomes(C)
-        name.now += LEFT_SECONDS
-        assert await _all(name) == [(C, True, False)]
+        assert name.named == [A, C]
+        assert _addresses(name.members.that_may_have())[-1] == B
 
     _run(scenario, A, B)
+
+
+@pytest.mark.parametrize("error", [RefusedError("refused"), ConnectError("no connection")])
+def test_a_server_that_left_is_no_more_when_it_is_not_reached(error: ConnectError) -> None:
+    async def scenario(name: _Name) -> None:
+        await name.becomes(B)
+        for member in name.members.all:
+            name.members.note_unreached(member, error)
+        assert _addresses(name.members.all) == [B]
+        assert name.one(B).state.is_mute is not isinstance(error, RefusedError)
+
+    _run(scenario, A, B)
+
+
+def test_a_server_that_left_is_kept_as_long_as_it_may_have_something_or_something_waits() -> None:
+    async def scenario(name: _Name) -> None:
+        await name.becomes(B)
+        name.now += KEEP_SECONDS - 0.1
+        name.members.forget_old()
+        assert _addresses(name.members.all) == [A, B]
+        name.now += 0.1
+        waiting = name.one(A).pool._waiting
+        waiting.add(None)  # type: ignore[arg-type]  # any request
+        name.members.forget_old()
+        assert _addresses(name.members.all) == [A, B]
+        waiting.clear()
+        name.members.forget_old()
+        assert _addresses(name.members.all) == [B]
+
+    _run(scenario, A, B)
+
+
+def test_one_of_several_that_goes_and_comes_back_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(name: _Name) -> None:
+        name.are(UP, A)
+        name.are(UNREADY, A, B)
+        assert not caplog.messages
+        for _ in range(2):
+            name.are(ServerState(problem="gone"), A)
+        assert caplog.messages == ["member_unreachable"]
+        name.are(UNREADY, A)
+        assert caplog.messages == ["member_unreachable", "member_reached"]
+        await name.becomes(B)
+        name.are(ServerState(problem="gone"), A, B)
+        assert len(caplog.messages) == 2, "that one has left; of a single one the watch says it"
+
+    with caplog.at_level(logging.INFO, "dragoman.router"):
+        _run(scenario, A, B)
 
 
 def test_the_system_resolves_a_name_to_each_address_once() -> None:

@@ -12,9 +12,9 @@ import pytest
 from service.errors import cut_off
 from service.http.replies import error_content
 from service.router.connection import Asked, BytesBody, Connection
-from service.router.groups import ConnectError, Group, LostError, SilentError
-from service.router.members import Members
+from service.router.groups import ConnectError, LostError, RefusedError, SilentError
 from service.router.pool import (
+    CONNECT_SECONDS,
     MAX_AGE_SECONDS,
     MAX_IDLE_SECONDS,
     Pool,
@@ -37,8 +37,7 @@ from support.scripted_server import (
 def _new_pool(
     port: int, *, seconds: float = 10.0, clock: Callable[[], float] = lambda: 0.0
 ) -> Pool:
-    group = Group(name="a", host="127.0.0.1", port=port)
-    return Pool(group, Members(group), seconds=seconds, clock=clock)
+    return Pool("127.0.0.1", port, seconds=seconds, clock=clock)
 
 
 @asynccontextmanager
@@ -166,9 +165,9 @@ def test_another_refusal_is_passed_on_as_it_is_and_a_second_one_too() -> None:
 def test_a_server_that_is_not_there_had_nothing_of_the_request() -> None:
     async def main() -> None:
         async with _pool(ScriptedServer()) as pool:
-            group = pool.group
-        gone = _new_pool(group.port)
-        with pytest.raises(ConnectError, match="refused"):
+            port = pool._port
+        gone = _new_pool(port)
+        with pytest.raises(RefusedError, match="refused"):
             await gone.ask(POST)
 
     run_bounded(main())
@@ -220,15 +219,30 @@ def test_an_answer_that_has_begun_is_not_given_up() -> None:
     run_bounded(main())
 
 
-def test_a_server_that_is_asked_briefly_is_not_waited_for() -> None:
+def test_a_connection_that_is_given_back_when_all_were_closed_is_closed_too() -> None:
     async def main() -> None:
-        async with _pool(ScriptedServer(b"")) as pool:
-            with pytest.raises(SilentError, match=r"silent for 0\.05 seconds"):
-                await pool.ask_briefly(GET, seconds=0.05)
-            assert not pool._waiting
         async with _pool(ScriptedServer(OK)) as pool:
-            answer = await pool.ask_briefly(GET, seconds=10.0)
+            answer = await pool.ask(GET)
+            pool.close()
             assert await answer.read(max_bytes=100) == b"ok"
+            assert repr(pool) == "<Pool of 127.0.0.1: 0 idle>"
+
+    run_bounded(main())
+
+
+def test_a_connection_is_waited_for_as_long_as_is_asked() -> None:
+    async def main() -> None:
+        seconds = []
+
+        async def connect(_address: str, _port: int, limit: float) -> Connection:
+            seconds.append(limit)
+            raise ConnectError("no connection")
+
+        pool = Pool("192.0.2.1", 80, seconds=1.0, connect=connect)
+        for asking in (pool.ask(GET), pool.ask(GET, connect_seconds=1.5)):
+            with pytest.raises(ConnectError):
+                await asking
+        assert seconds == [CONNECT_SECONDS, 1.5]
 
     run_bounded(main())
 
@@ -236,7 +250,7 @@ def test_a_server_that_is_asked_briefly_is_not_waited_for() -> None:
 def test_a_silent_server_and_one_that_speaks_no_http_are_lost() -> None:
     async def main() -> None:
         async with _pool(ScriptedServer(b"")) as pool:
-            silent = _new_pool(pool.group.port, seconds=0.05)
+            silent = _new_pool(pool._port, seconds=0.05)
             with pytest.raises(LostError, match=r"silent for 0\.05 seconds"):
                 await silent.ask(POST)
             silent.close()
@@ -250,7 +264,7 @@ def test_a_silent_server_and_one_that_speaks_no_http_are_lost() -> None:
 def test_an_answer_that_may_take_long_is_waited_for_and_no_other() -> None:
     async def main() -> None:
         async with _pool(ScriptedServer(b"", OK)) as pool:
-            hasty = _new_pool(pool.group.port, seconds=0.0)
+            hasty = _new_pool(pool._port, seconds=0.0)
             with pytest.raises(LostError, match="silent for 0 seconds"):
                 await hasty.ask(GET)
             assert await answer_of(hasty, replace(POST, is_patient=True)) == (200, b"ok")
@@ -269,7 +283,7 @@ def test_a_server_that_vanishes_without_a_word_is_noticed_by_the_system() -> Non
 def test_a_vanished_server_is_lost_to_what_waits_without_a_limit() -> None:
     async def main() -> None:
         async with _pool(ScriptedServer(b"")) as pool:
-            reader, writer = await asyncio.open_connection(pool.group.host, pool.group.port)
+            reader, writer = await asyncio.open_connection("127.0.0.1", pool._port)
             reader.set_exception(TimeoutError(110, "Connection timed out"))
             connection = Connection(reader, writer, opened_at=0.0)
             with pytest.raises(LostError, match="silent for too long"):
@@ -299,7 +313,7 @@ def test_an_answer_that_comes_before_a_large_body_is_sent_is_the_answer() -> Non
             body=BytesBody(data=bytes(64 * 2**20)),
         )
         assert await answer_of(pool, large) == (413, b"no")
-        assert repr(pool) == "<Pool of a: 0 idle>", "what is left of the body is no request"
+        assert repr(pool) == "<Pool of 127.0.0.1: 0 idle>", "what is left of the body is no request"
         await closed(listening, ends)
 
     run_bounded(main())
