@@ -101,8 +101,8 @@ def _run(scenario: Callable[[Router], Awaitable[None]], **settings: Any) -> None
     async def run() -> None:
         router = _router(**settings)
         await scenario(router)
-        for pool in (*router._watch.pools.values(), *router._watch._askers.values()):
-            pool.close()
+        for members in router._watch.members.values():
+            members.close()
         assert router._room.num_bytes == 0
 
     asyncio.run(run())
