@@ -3,10 +3,12 @@
 import json
 import os
 import signal
+import socket
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +21,7 @@ from support.running_server import RunningServer, free_port, running_server
 from support.tiny_checkpoint import write_tiny_checkpoint
 
 ADDRESSES = ("127.0.0.2", "127.0.0.3")
+FAULTY = "127.0.0.4"
 FILE = {"file": ("a.txt", b"The cat sees the river.\n")}
 JAPANESE = {"q": "犬", "source": "ja", "target": "en"}
 ENTRIES = {
@@ -40,6 +43,7 @@ class _Pods:
     servers: list[RunningServer]
     clients: list[httpx.Client]
     names: Path
+    port: int
 
     def name_has(self, *addresses: str) -> None:
         """Change what the name leads to."""
@@ -73,6 +77,7 @@ def pods(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Pods]:
                 for one in ADDRESSES
             ],
             names=names,
+            port=port,
         )
         wait_up(pods.router, "east")
         yield pods
@@ -210,3 +215,47 @@ def test_a_server_that_is_stopped_is_passed_over(pods: _Pods, client: httpx.Clie
     pods.router.wait_logged('"event": "member_reached"')
     assert client.get(stopped, headers=BEARER).status_code == 200
     assert client.get("/v1/documents/none", headers=BEARER).status_code == 404
+
+
+def test_a_server_that_breaks_every_connection_off_costs_no_translation(
+    pods: _Pods, client: httpx.Client
+) -> None:
+    with socket.create_server((FAULTY, pods.port)) as faulty:
+
+        def break_off() -> None:
+            with suppress(OSError):
+                while True:
+                    faulty.accept()[0].close()
+
+        threading.Thread(target=break_off, daemon=True).start()
+        pods.name_has(*ADDRESSES, FAULTY)
+        try:
+            pods.router.wait_logged(f'"address": "{FAULTY}"')
+            for _ in range(12):
+                assert client.post("/translate", json=JAPANESE).status_code == 200
+                assert client.get("/readyz").status_code == 200
+        finally:
+            pods.name_has(*ADDRESSES)
+            faulty.shutdown(socket.SHUT_RDWR)
+
+
+def test_what_waits_in_a_silent_server_that_has_left_the_name_ends(pods: _Pods) -> None:
+    statuses = []
+
+    def ask() -> None:
+        with pods.router.client() as client:
+            statuses.append(client.post("/translate", json=JAPANESE).status_code)
+
+    os.kill(pods.servers[1].process.pid, signal.SIGSTOP)
+    try:
+        asking = [threading.Thread(target=ask) for _ in range(2)]
+        for one in asking:
+            one.start()
+        wait(lambda: statuses == [200])  # the other one waits
+        pods.name_has(ADDRESSES[0])
+        for one in asking:
+            one.join()
+        assert statuses == [200, 502]
+    finally:
+        os.kill(pods.servers[1].process.pid, signal.SIGCONT)
+        pods.name_has(*ADDRESSES)
