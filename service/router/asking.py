@@ -140,7 +140,8 @@ class Asking:
         answer = await self._of_those_up(asked, up, heard)
         if answer is not None:
             return answer
-        await self.watch.look(group.name for group in groups)
+        each = [self.watch.members[group.name] for group in groups]
+        await asyncio.gather(*(members.look() for members in each))
         others = [one for one in self._that_may_have(groups) if one not in up]
         away = [one for one in others if asked.is_safe and not one.state.is_mute]
         heard.missing.update(one.group for one in others if one not in away)
@@ -158,20 +159,16 @@ class Asking:
 
         One that says nothing for a while is asked once more when the others do not know.
         """
-        is_patient = len(members) == 1 or not asked.is_safe
-        late = []
-        for member in members:
+        is_hasty = asked.is_safe and len(members) > 1
+        waiting = [(one, _HEAD_START_SECONDS if is_hasty else None) for one in members]
+        for member, seconds in waiting:
             try:
-                async with asyncio.timeout(None if is_patient else _HEAD_START_SECONDS):
+                async with asyncio.timeout(seconds):
                     found = await self._tried(asked, member)
             except TimeoutError:
-                late.append(member)
+                waiting.append((member, None))  # last, and then as long as it takes
                 continue
             answer = await self._taken(member, found, heard)
-            if answer is not None:
-                return answer
-        for member in late:
-            answer = await self._taken(member, await self._tried(asked, member), heard)
             if answer is not None:
                 return answer
         return None

@@ -143,20 +143,12 @@ class Dispatcher:
 
     async def complete_list(self, request: Request) -> Response:
         """Join a list of all servers of all groups, of which none may be missing."""
-        servers = {
-            group.name: self.asking.watch.members[group.name].named
-            for group in self.directory.groups
-        }
-        away = {
-            group.name
-            for group in self.directory.groups
-            if not group.is_answering
-            or not all(one.state.is_answering for one in servers[group.name])
-        }
+        servers = [one for each in self.asking.watch.members.values() for one in each.named]
+        away = {group.name for group in self.directory.away}
+        away |= {one.group for one in servers if not one.state.is_answering}
         if away:
             raise self.asking.some_away(away)
-        choices = [[one] for members in servers.values() for one in members]
-        return await self._joined(request, choices, summed, is_whole=True)
+        return await self._joined(request, [[one] for one in servers], summed, is_whole=True)
 
     async def by_id(self, request: Request) -> Response:
         """Ask one server after another, of all groups, until one knows what is asked for."""

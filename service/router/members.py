@@ -16,7 +16,7 @@ from ipaddress import ip_address
 from service.models.routes.routing import Offer
 from service.router.directory import ServerState
 from service.router.groups import ConnectError, Group, RefusedError, reason_of
-from service.router.pool import CONNECT_SECONDS, Open, Pool, open_connection
+from service.router.pool import CONNECT_SECONDS, Pool
 
 _LOGGER = logging.getLogger("dragoman.router")
 
@@ -44,8 +44,6 @@ class Member:
         group: Whose.
         address: Of it.
         seconds: As of `Members`.
-        clock: Likewise.
-        connect: Likewise.
 
     Attributes:
         group: The group's name.
@@ -60,19 +58,11 @@ class Member:
         offers: What that means.
     """
 
-    def __init__(
-        self,
-        group: Group,
-        address: str,
-        *,
-        seconds: float,
-        clock: Callable[[], float],
-        connect: Open,
-    ) -> None:
+    def __init__(self, group: Group, address: str, *, seconds: float) -> None:
         self.group = group.name
         self.address = address
-        self.pool = Pool(address, group.port, seconds=seconds, clock=clock, connect=connect)
-        self.asker = Pool(address, group.port, seconds=TRY_SECONDS, clock=clock, connect=connect)
+        self.pool = Pool(address, group.port, seconds=seconds)
+        self.asker = Pool(address, group.port, seconds=TRY_SECONDS)
         self.state = ServerState()
         self.left_at: float | None = None
         self.is_polled = False
@@ -106,7 +96,6 @@ class Members:
         keep_seconds: That a server keeps what a client comes back for.
         resolve: Looks up the group's name.
         clock: Seconds, monotonic.
-        connect: Opens a connection.
 
     Attributes:
         problem: Why the name has no address, as far as is known.
@@ -120,14 +109,12 @@ class Members:
         keep_seconds: float,
         resolve: Resolve = resolve,
         clock: Callable[[], float] = time.monotonic,
-        connect: Open = open_connection,
     ) -> None:
         self._group = group
         self._seconds = seconds
         self._keep_seconds = keep_seconds
         self._resolve = resolve
         self._clock = clock
-        self._connect = connect
         self._members: dict[str, Member] = {}
         self._is_address = _is_address(group.host)
         self._looking: asyncio.Task[None] | None = None
@@ -242,13 +229,7 @@ class Members:
 
     def _take(self, found: Sequence[str]) -> None:
         for address in sorted(set(found) - self._members.keys()):
-            self._members[address] = Member(
-                self._group,
-                address,
-                seconds=self._seconds,
-                clock=self._clock,
-                connect=self._connect,
-            )
+            self._members[address] = Member(self._group, address, seconds=self._seconds)
         for member in self._members.values():
             if member.address in found:
                 member.left_at = None

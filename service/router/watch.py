@@ -7,7 +7,7 @@ given up. What an answer means, and what the servers' answers mean for a group, 
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 
@@ -91,10 +91,6 @@ class Watch:
         """Poll all servers now."""
         for wake in self._wakes.values():
             wake.set()
-
-    async def look(self, names: Iterable[str]) -> None:
-        """Look some groups' names up, side by side, where that was not done just now."""
-        await asyncio.gather(*(self.members[name].look() for name in names))
 
     async def poll(self, name: str) -> None:
         """Ask each server of a group whether it would translate now, and what.
