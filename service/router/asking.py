@@ -8,8 +8,7 @@ asked. Which groups a request is for is `service.router.dispatch`; connections a
 
 import asyncio
 from collections.abc import Container, Iterable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -175,11 +174,15 @@ class Asking:
 
     async def _briefly(self, asked: Asked, member: Member, heard: _Heard) -> PassedAnswer | None:
         """What a server that did not answer knows, if it says so at once."""
-        with suppress(TimeoutError, RequestError):
+        try:
             async with asyncio.timeout(_BRIEF_SECONDS):
                 found = await self._tried(asked, member)
                 if not isinstance(found, RequestError):
                     return await self._taken(member, found, heard)
+        except TimeoutError:
+            member.state = replace(member.state, is_mute=True)  # until it was polled
+        except RequestError:
+            pass  # its 404 broke off
         if self._is_there(member):
             heard.missing.add(member.group)
         return None

@@ -87,7 +87,10 @@ def test_those_that_are_away_have_one_moment_together(monkeypatch: pytest.Monkey
     assert fleet.ask("by_id", "/v1/documents/x") == (200, b"mine")
     assert fleet.asked[:2] == ["a4", "b"]
     assert sorted(fleet.asked[2:]) == ["a1", "a2", "a3"]
-    fleet.is_now(SILENT, "a1", "a2", "a3")
+    fleet.asked.clear()
+    assert fleet.ask("by_id", "/v1/documents/x") == (200, b"mine")
+    assert fleet.asked == ["a4", "b", "a3"], "nobody else waits for those that said nothing"
+    fleet.is_now(SILENT, "a3")
     fleet.asked.clear()
     assert fleet.ask("by_id", "/v1/documents/x") == (503, "group_unavailable")
     assert fleet.asked == ["a4", "b"], "those that are waited for in vain cost no time"
