@@ -166,7 +166,12 @@ class Members:
         return [*_turned(self.named, self._num_searches), *left]
 
     def note(self, member: Member, state: ServerState) -> None:
-        """Keep how a server answered."""
+        """Keep how a server answered.
+
+        One that has left its name and breaks off is no more; a silent one may go on.
+        """
+        if member.has_left and state.is_away and not (state.is_mute or member.pool.num_waiting):
+            self._forget(member)
         named = self.named
         before, member.state = member.state, state
         if len(named) < 2 or member not in named:  # the watch says it of the group

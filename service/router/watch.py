@@ -36,7 +36,6 @@ _NUM_TRIES = 2
 _NUM_SILENT_POLLS = 2
 """In a row, after which what the server has of requests is given up: until then it may go on."""
 _SILENT = f"silent for {_NUM_TRIES * TRY_SECONDS:g} seconds"
-_GIVEN_UP = "it does not answer any more"
 _MAX_BYTES = 32 * 2**20
 
 

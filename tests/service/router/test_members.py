@@ -273,3 +273,18 @@ def test_the_system_resolves_a_name_to_each_address_once() -> None:
     found = asyncio.run(resolve("localhost", 80))
     assert set(found) <= {"127.0.0.1", "::1"}
     assert len(found) == len(set(found)) > 0
+
+
+def test_a_server_that_left_and_breaks_off_is_no_more_once_nothing_waits_in_it() -> None:
+    async def scenario(name: _Name) -> None:
+        await name.becomes(B)
+        name.are(ServerState(problem="silent", is_mute=True), A)
+        waiting = name.one(A).pool._waiting
+        waiting.add(None)  # type: ignore[arg-type]  # any request
+        name.are(ServerState(problem="it closed the connection"), A, B)
+        assert _addresses(name.members.all) == [A, B]
+        waiting.clear()
+        name.are(ServerState(problem="it closed the connection"), A, B)
+        assert _addresses(name.members.all) == [B]
+
+    _run(scenario, A, B)
