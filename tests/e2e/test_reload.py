@@ -75,7 +75,7 @@ def test_work_that_began_on_the_old_engine_ends_there(tmp_path: Path) -> None:
     _replace(checkpoint, seed=5)
     slow = {"DRAGOMAN_MAX_SLOTS": "1", "DRAGOMAN_MAX_ROWS": "16"}
     slow |= {"DRAGOMAN_COMPUTE_TYPE": "float32"}
-    texts = [f"The cat number {number} sees the river and paints." for number in range(24)]
+    texts = [f"The cat number {number} sees the river and paints." for number in range(14)]
     with running_server(checkpoint, log, **slow) as server, ThreadPoolExecutor(1) as threads:
 
         def translate_all() -> httpx.Response:

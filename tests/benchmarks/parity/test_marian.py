@@ -234,4 +234,5 @@ def test_what_is_written_of_our_own_networks_is_an_export(tmp_path: Path) -> Non
     (family,) = [one for one in reduced_families("python") if one.name == "own, SSRU"]
     source = family.write(tmp_path)
     names = sorted(path.name for path in source.iterdir())
-    assert names == ["README.md", "decoder.yml", "model.npz", "vocab.enzh_hans.spm"]
+    expected = ["README.md", "decoder.yml", "dragoman.json", "model.npz", "vocab.enzh_hans.spm"]
+    assert names == expected
