@@ -73,7 +73,7 @@ build/axe/node_modules/axe-core/axe.min.js:
 	npm install --silent --no-save --prefix build/axe axe-core@4.11.0
 
 test-replicas: install ## Lose, hang and reload replicas and fronts under load, and compare them with one
-	$(BIN)/pytest -m "replicas or not replicas" tests/service/engine/client/pool tests/service/models/deployments/test_replicas.py tests/service/test_placement.py tests/model/system/test_shares.py tests/benchmarks/test_replicas.py tests/e2e/test_replicas.py tests/e2e/test_fronts.py tests/service/fronts tests/contract/test_v1_stream_tokens.py
+	$(BIN)/pytest -m "replicas or not replicas" tests/service/engine/client/pool tests/service/models/deployments/test_replicas.py tests/service/test_placement.py tests/model/system/test_shares.py tests/benchmarks/test_replicas.py tests/benchmarks/test_capacity.py tests/benchmarks/soak/test_predicted.py tests/e2e/test_replicas.py tests/e2e/test_fronts.py tests/service/fronts tests/contract/test_v1_stream_tokens.py
 
 test-registry: install ## Pull models of every registry from local mirrors with faults
 	$(BIN)/pytest tests/model/exchange/registry tests/service/cli/models/test_pull.py tests/service/cli/models/test_pull_real_models.py

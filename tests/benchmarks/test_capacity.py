@@ -150,6 +150,7 @@ def test_requests_that_come_faster_than_they_are_answered_wait_longer_and_longer
     assert outcome.replica_shares[0] == pytest.approx(1, abs=0.05)
 
 
+@pytest.mark.replicas
 def test_several_fronts_carry_what_they_can_until_their_owner_is_full():
     plan = Plan(
         num_replicas=64, num_clients=256, num_requests=8000, front_seconds=0.01, owner_seconds=0.002
@@ -191,6 +192,7 @@ def _measured(plan: Plan, found: Outcome) -> Level:
     )
 
 
+@pytest.mark.replicas
 def test_what_is_done_beside_steps_is_found_by_the_ends_of_the_load():
     """A server that is itself a simulation: from the ends of its load its parts are found again."""
     real = Plan(
@@ -264,6 +266,7 @@ MEASURED = {
 RESULT = json.loads(json.dumps(MEASURED))
 
 
+@pytest.mark.replicas
 def test_what_rates_need_is_told_of_a_file_by_class(tmp_path: Path):
     path = tmp_path / "capacity-1.json"
     path.write_text(json.dumps(RESULT), encoding="utf-8")

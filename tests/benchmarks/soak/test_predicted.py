@@ -86,6 +86,7 @@ def _loads() -> Loads:
     )
 
 
+@pytest.mark.replicas
 def test_a_server_that_is_a_simulation_is_predicted_as_it_is() -> None:
     loads = _loads()
     plan = plan_of(loads, TIMES, ASKED, num_clients=64)
