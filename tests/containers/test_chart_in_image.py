@@ -271,7 +271,7 @@ def test_a_router_leads_to_the_servers_of_two_groups(image: str) -> None:
     environment = {name: settings[name] for name in settings.keys() - ADDRESS}
     hosts = dict(zip(("one", "other"), PODS, strict=True))
     flags = container_flags(pod_of(router), container_of(router))
-    flags += [f"--add-host=routed-dragoman-{name}:{host}" for name, host in hosts.items()]
+    flags += [f"--add-host=routed-dragoman-{name}-ready:{host}" for name, host in hosts.items()]
     with ExitStack() as running:
         for name, host in hosts.items():
             server = named(documents, "Deployment", f"routed-dragoman-{name}")
@@ -286,7 +286,8 @@ def test_a_router_leads_to_the_servers_of_two_groups(image: str) -> None:
                 )
             )
             pod.wait_status("/readyz", 200)
-        arguments = container_of(router)["args"]
+        # Pods have 8000 each; here they share their network with whatever else has that port.
+        arguments = [one.replace(":8000", f":{port}") for one in container_of(router)["args"]]
         front = running.enter_context(
             serving(image, *flags, command=arguments, port=free_port(), **environment)
         )
