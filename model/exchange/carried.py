@@ -7,7 +7,7 @@ folder: each is checked here, or by what is made of it.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from itertools import islice
 from pathlib import Path
@@ -18,15 +18,17 @@ from model.checkpoint.description.consistency import (
     MAX_LICENCES,
     MAX_PAIRS,
     MAX_PREFIX_PIECES,
+    licence_problems,
+    pair_problems,
+    tag_problem,
 )
-from model.checkpoint.description.names import name_problem
 from model.checkpoint.description.strict_json import format_json, parse_json
 from model.checkpoint.files.checksums import read_limited
 from model.checkpoint.manifest import CONFIG_FILE, Licence, Manifest
 from model.config import LengthLimits
 from model.conversion import ConversionError, convert, key_in_place
-from model.errors import CheckpointError, ConfigError, InputError, shown
-from model.text.languages.tags import Language, LanguagePair, all_pairs, canonical_tag
+from model.errors import CheckpointError, ConfigError, shown
+from model.text.languages.tags import Language, LanguagePair, all_pairs
 
 CARRIED_KEY = "dragoman"
 """In config.json of a folder of transformers."""
@@ -224,13 +226,7 @@ def _entry_problems(value: Mapping[str, object]) -> Iterator[str]:
 def _inner_problems(carried: Carried, positions: object) -> Iterator[str]:
     yield from _limit_problems(carried.limits, positions)
     yield from _language_problems(carried)
-    names = {"licence": carried.licence}
-    for index, licence in enumerate(carried.licences):
-        names |= {f"licences[{index}].{key}": text for key, text in asdict(licence).items()}
-    for place, text in names.items():
-        problem = name_problem(text or "")
-        if problem is not None:
-            yield f"{place} {problem}"
+    yield from licence_problems(carried.licence or "", carried.licences)
 
 
 def _limit_problems(limits: LengthLimits | None, positions: object) -> Iterator[str]:
@@ -247,26 +243,14 @@ def _language_problems(carried: Carried) -> Iterator[str]:
     """Two lists where there is one, more languages than are read, tags that are none, doubles."""
     if carried.languages and carried.pairs:
         yield "pairs and languages are both given; languages stand for all their pairs"
-    tags = dict.fromkeys(tag for pair in carried.pairs for tag in (pair.source, pair.target))
-    if len(tags) > MAX_LANGUAGES:
-        yield f"pairs has {len(tags)} languages; at most {MAX_LANGUAGES} are read"
+    named = {tag for pair in carried.pairs for tag in (pair.source, pair.target)}
+    if len(named) > MAX_LANGUAGES:
+        yield f"pairs has {len(named)} languages; at most {MAX_LANGUAGES} are read"
         return
-    yield from _tag_problems("pairs", list(tags))
-    yield from _tag_problems("languages", [language.tag for language in carried.languages])
-    counts = Counter((pair.source, pair.target) for pair in carried.pairs)
-    for (source, target), count in counts.items():
+    yield from pair_problems(carried.pairs)
+    for index, language in enumerate(carried.languages):
+        if (problem := tag_problem(language.tag)) is not None:
+            yield f"languages[{index}].tag{problem}"
+    for tag, count in Counter(language.tag for language in carried.languages).items():
         if count > 1:
-            yield f"pairs has {source} → {target} {count} times"
-
-
-def _tag_problems(name: str, tags: Sequence[str]) -> Iterator[str]:
-    for tag, count in Counter(tags).items():
-        try:
-            canonical = canonical_tag(tag)
-        except InputError as error:
-            yield f"{name}: {error}"
-            continue
-        if canonical != tag:
-            yield f"{name} has the language {shown(tag)}; it must be {canonical!r}"
-        elif count > 1:
-            yield f"{name} has {tag} {count} times"
+            yield f"languages has {tag} {count} times"

@@ -5,11 +5,12 @@ types (`model.checkpoint.manifest`), nor the files (`model.checkpoint.files.veri
 """
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 
 from model.checkpoint.description.names import name_problem
 from model.checkpoint.files.checksums import CHECKSUMS_FILE
-from model.checkpoint.manifest import CONFIG_FILE, SCALE_SUFFIX, Manifest, ShortlistEntry
+from model.checkpoint.manifest import CONFIG_FILE, SCALE_SUFFIX, Licence, Manifest, ShortlistEntry
 from model.config import ModelConfig, SpecialTokens
 from model.errors import InputError, shown
 from model.text.languages.tags import LanguagePair, canonical_tag
@@ -50,7 +51,8 @@ def manifest_problems(manifest: Manifest) -> list[str]:
         *_file_problems(manifest),
         *size_problems(manifest.network),
         *_token_problems(manifest.tokens, manifest.network),
-        *_pair_problems(manifest.pairs),
+        *([] if manifest.pairs else ["pairs is empty"]),
+        *pair_problems(manifest.pairs),
         *_limit_problems(manifest),
         *_tensor_problems(manifest),
         *_shortlist_problems(manifest.shortlist, manifest.network),
@@ -60,12 +62,18 @@ def manifest_problems(manifest: Manifest) -> list[str]:
 def _text_problems(manifest: Manifest) -> list[str]:
     names = {"name": manifest.name, "licence": manifest.licence}
     problems = [f"{place} is empty" for place, name in names.items() if not name.strip()]
-    for index, licence in enumerate(manifest.licences):
-        names[f"licences[{index}].corpus"] = licence.corpus
-        names[f"licences[{index}].licence"] = licence.licence
-        names[f"licences[{index}].url"] = licence.url or ""
+    if problem := name_problem(manifest.name):
+        problems.append(f"name {problem}")
+    return problems + licence_problems(manifest.licence, manifest.licences)
+
+
+def licence_problems(licence: str, licences: Sequence[Licence]) -> list[str]:
+    """Names that people could not read, of the licence of weights and of those of corpora."""
+    names = {"licence": licence}
+    for index, one in enumerate(licences):
+        names |= {f"licences[{index}].{key}": text or "" for key, text in asdict(one).items()}
     found = {place: name_problem(name) for place, name in names.items()}
-    return problems + [f"{place} {problem}" for place, problem in found.items() if problem]
+    return [f"{place} {problem}" for place, problem in found.items() if problem]
 
 
 def _count_problems(manifest: Manifest) -> list[str]:
@@ -165,10 +173,12 @@ def _token_problems(tokens: SpecialTokens, network: ModelConfig) -> list[str]:
     return problems
 
 
-def _pair_problems(pairs: tuple[LanguagePair, ...]) -> list[str]:
-    problems = [] if pairs else ["pairs is empty"]
+def pair_problems(pairs: Iterable[LanguagePair]) -> list[str]:
+    """Tags that are none or are not canonical, and directions that are there twice."""
+    problems = []
+    pairs = tuple(pairs)
     tags = {tag for pair in pairs for tag in (pair.source, pair.target)}
-    wrong = {tag: problem for tag in tags if (problem := _tag_problem(tag)) is not None}
+    wrong = {tag: problem for tag in tags if (problem := tag_problem(tag)) is not None}
     if wrong:
         problems += [
             f"pairs[{index}].{side}{wrong[tag]}"
@@ -185,8 +195,8 @@ def _pair_problems(pairs: tuple[LanguagePair, ...]) -> list[str]:
     return problems
 
 
-def _tag_problem(tag: str) -> str | None:
-    """To follow the tag's place; None if there is none."""
+def tag_problem(tag: str) -> str | None:
+    """What is wrong with a tag, to follow its place; None if there is nothing."""
     try:
         canonical = canonical_tag(tag)
     except InputError as error:

@@ -126,7 +126,7 @@ def test_what_a_later_version_adds_is_left_out(tmp_path: Path) -> None:
         ({"languages": [{"tag": "en"}] * 2}, "dragoman.json: languages has en 2 times"),
         (
             {"languages": [{"tag": "EN"}]},
-            "dragoman.json: languages has the language 'EN'; it must be 'en'",
+            "dragoman.json: languages[0].tag is 'EN'; it must be 'en'",
         ),
         (
             {"languages": [{"tag": "en"}], "pairs": [EN_DE]},
@@ -164,11 +164,11 @@ def test_what_a_later_version_adds_is_left_out(tmp_path: Path) -> None:
         ),
         (
             {"pairs": [EN_DE, {"source": "EN", "target": "de"}]},
-            "dragoman.json: pairs has the language 'EN'; it must be 'en'",
+            "dragoman.json: pairs[1].source is 'EN'; it must be 'en'",
         ),
         (
             {"pairs": [{"source": "e\n", "target": "de"}]},
-            f"dragoman.json: pairs: {NO_TAG}",
+            f"dragoman.json: pairs[0].source: {NO_TAG}",
         ),
         (
             {"pairs": [EN_DE] * 65537},
