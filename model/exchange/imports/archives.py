@@ -71,13 +71,10 @@ def unpacked(source: Path) -> Iterator[Path]:
         ForeignModelError: It has something that no model has; everything that is wrong with its
             listing is told.
     """
-    if not is_file(source, _refused):
-        yield source
-        return
-    if not (is_zip(source) or is_tar(source)):
-        if _is_cut_short(source):
-            problem = "is a zip archive without its end: it is truncated"
-            raise UnreadableModelError(source, [problem])
+    is_plain = is_file(source, _refused)  # a folder, or a pipe, is not opened
+    if is_plain and _is_cut_short(source):
+        raise UnreadableModelError(source, ["is a zip archive without its end: it is truncated"])
+    if not (is_plain and (is_zip(source) or is_tar(source))):
         yield source
         return
     with tempfile.TemporaryDirectory(prefix="dragoman-import-") as folder:
