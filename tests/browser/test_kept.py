@@ -72,22 +72,23 @@ def test_a_translation_that_comes_while_the_history_is_open_is_shown_and_cleared
     write(page, TEXT)
     held: list[Any] = []
     page.route("**/v1/translate", lambda route: held.append(route))  # noqa: PLW0108  # Playwright marks a handler
-    page.fill("#source", "Thank you.")
-    page.wait_for_selector("#output.is-waiting")
-    page.click("#open-history")
-    held[0].continue_()
-    wait_done(page, 2)
+    _answer_beside_the_history(page, held, "Thank you.", 2)
     page.wait_for_function("() => document.querySelectorAll('#history-list li').length === 2")
-    held.clear()
     page.keyboard.press("Escape")
-    page.fill("#source", "Good night.")
-    page.wait_for_selector("#output.is-waiting")
-    page.click("#open-history")
-    held[0].continue_()
-    wait_done(page, 3)
+    _answer_beside_the_history(page, held, "Good night.", 3)
     page.click("#clear-history")
     page.wait_for_timeout(SETTLED_MS)
     assert page.evaluate("localStorage.getItem('dragoman.history')") is None
+
+
+def _answer_beside_the_history(page: Any, held: list[Any], text: str, number: int) -> None:
+    """Write a text, open the history while it is translated, and let the answer come."""
+    held.clear()
+    page.fill("#source", text)
+    page.wait_for_selector("#output.is-waiting")
+    page.click("#open-history")
+    held[0].continue_()
+    wait_done(page, number)
 
 
 def _second_tab(page: Any) -> Any:
@@ -117,6 +118,18 @@ def test_a_history_that_another_tab_cleared_stays_cleared(new_page: Any) -> None
     other.wait_for_timeout(SETTLED_MS)
     assert _kept_texts(page) == ["Thank you."]
     page.wait_for_selector("#history-list :text('Thank you.')")
+
+
+def test_a_history_that_is_cleared_takes_what_another_tab_was_about_to_keep(new_page: Any) -> None:
+    page = new_page()
+    write(page, TEXT)
+    page.wait_for_timeout(SETTLED_MS)
+    page.click("#open-history")
+    other = _second_tab(page)
+    write(other, "Thank you.")
+    page.click("#clear-history")
+    other.wait_for_timeout(SETTLED_MS)
+    assert _kept_texts(other) == []
 
 
 def test_tabs_keep_one_history_and_one_switch(new_page: Any) -> None:
@@ -206,8 +219,13 @@ def test_a_glossary_is_edited_kept_by_pair_and_sent(new_page: Any) -> None:
     write(page, TEXT)
     assert sent == [None]
     page.click("#open-glossary")
-    page.get_by_label("Word", exact=True).fill("morning")
-    page.get_by_label("Translation of the word").fill("Frühe")
+    word, rendering = (
+        page.get_by_label("Word", exact=True),
+        page.get_by_label("Translation of the word"),
+    )
+    assert (word.get_attribute("lang"), rendering.get_attribute("lang")) == ("en", "de")
+    word.fill("morning")
+    rendering.fill("Frühe")
     page.get_by_label("Exact case").check()
     done = num_done(page)
     page.click("#use-terms")

@@ -3,7 +3,7 @@
 // lists, that terms of several tabs come together, and the editor; the server does the rest.
 
 import { Shared } from "./storage.js";
-import { t } from "./strings.js";
+import { inLanguage, t } from "./strings.js";
 
 const MAX_TERMS = 200;
 const ANY = "auto";
@@ -18,7 +18,7 @@ const isSound = (value) => typeof value === "object" && value !== null
 export class Glossary {
   /** `elements` are of the editor; `onChange()` is called when a term has changed. */
   constructor({ elements, onChange }) {
-    Object.assign(this, { ...elements, onChange, pairs: [], rows: new Map(), every: {}, seen: {} });
+    Object.assign(this, { ...elements, onChange, pairs: [], tags: {}, rows: new Map(), every: {}, seen: {} });
     this.kept = new Shared("glossary", {}, isSound, () => {
       this.#read();
       this.#drawRows();
@@ -40,6 +40,7 @@ export class Glossary {
   draw(source, target, names) {
     this.#read();
     this.pairs = pairsOf(source, target);
+    this.tags = { source, target };
     this.pairName.textContent = t("pair", names);
     for (const pair of this.pairs) this.every[pair] ??= [];
     if (this.#edited().length === 0) this.#push();
@@ -123,6 +124,7 @@ export class Glossary {
     const input = document.createElement("input");
     input.type = "text";
     input.dir = "auto";
+    inLanguage(input, this.tags[name]);
     input.maxLength = 200;
     input.value = term[name];
     input.setAttribute("aria-label", t(`term_${name}`));

@@ -17,7 +17,7 @@ export class History {
   /** `elements` are of the dialog; `onChosen(entry)` shows an entry again. */
   constructor({ elements, onChosen }) {
     Object.assign(this, { ...elements, onChosen, waiting: null });
-    this.entries = new Shared("history", [], isSound, () => this.draw());
+    this.entries = new Shared("history", [], isSound, () => this.#changedElsewhere());
     this.isOn = new Shared("keep_history", true, (value) => typeof value === "boolean", () => this.draw());
     this.toggle.checked = this.isOn.read();
     this.toggle.addEventListener("change", () => {
@@ -48,6 +48,12 @@ export class History {
   giveUp() {
     clearTimeout(this.waiting?.timer);
     this.waiting = null;
+  }
+
+  /** Another tab has other entries now; one that cleared them wants none of what was written before, either. */
+  #changedElsewhere() {
+    if (this.entries.read().length === 0) this.giveUp();
+    this.draw();
   }
 
   /** Keep a translation; one that only goes on from the last entry takes its place. */
