@@ -92,14 +92,7 @@ def train(
     """
     group, places = group or Group(), places or KeyPlaces()
     experiment = _on_device(experiment, device)
-    if resume and start_from is not None and group.is_first:
-        fields = {
-            "start_from": str(start_from),
-            "reason": "with --resume a run goes on from its own state",
-        }
-        _LOGGER.info("start_from_ignored", extra={"fields": fields})
-    if resume or not group.is_first:  # the others get their weights from the first
-        start_from = None
+    start_from = _first_weights(start_from, resume=resume, is_first=group.is_first)
     with ExitStack() as held:
         try:
             with group.first_worker_first(device):
@@ -148,6 +141,20 @@ def _on_device(experiment: Experiment, device: torch.device) -> Experiment:
     """The experiment with the precision that it is run in, for the report and the card to name."""
     precision = precision_on(device, experiment.run.precision)
     return replace(experiment, run=replace(experiment.run, precision=precision))
+
+
+def _first_weights(start_from: Path | None, *, resume: bool, is_first: bool) -> Path | None:
+    """What this worker's network begins with: nothing where the run goes on from a state.
+
+    The other workers get their weights from the first.
+    """
+    if resume and start_from is not None and is_first:
+        fields = {
+            "start_from": str(start_from),
+            "reason": "with --resume a run goes on from its own state",
+        }
+        _LOGGER.info("start_from_ignored", extra={"fields": fields})
+    return start_from if is_first and not resume else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
