@@ -159,6 +159,8 @@ class Runner:
 
     def admit(self, segment_ids: Sequence[int]) -> list[Failed]:
         """Encode waiting segments as one batch; what fails of it is tried again in halves."""
+        if segment_ids:  # newcomers, who have a row only when all that was tried again has ended
+            self._is_retrying = False
         return self._admit([self._jobs[segment_id] for segment_id in segment_ids])
 
     def _admit(self, jobs: Sequence[_Job]) -> list[Failed]:
@@ -192,7 +194,7 @@ class Runner:
     def step(self) -> list[Finished | Failed]:
         """Extend every running segment by one token; if that fails, they are tried again."""
         if not self._running:
-            failures = self._retry()
+            failures = self._admit(self._next_retries())
             if not self._running:
                 return [*failures]
         num_rows = self._session.num_rows
@@ -221,13 +223,13 @@ class Runner:
                 job.num_told += len(token_ids)
         return news
 
-    def _retry(self) -> list[Failed]:
-        """Admit the next group that is to be tried again, if any."""
-        self._is_retrying = False
-        while self._retries and not self._is_retrying:
-            jobs = self._still_wanted(self._retries.popleft())
-            self._is_retrying = bool(jobs)
-        return self._admit(jobs) if self._is_retrying else []
+    def _next_retries(self) -> list[_Job]:
+        """The next group that is to be tried again; none if there is none."""
+        while self._retries:
+            if jobs := self._still_wanted(self._retries.popleft()):
+                self._is_retrying = True
+                return jobs
+        return []
 
     def _still_wanted(self, jobs: Sequence[_Job]) -> list[_Job]:
         return [job for job in jobs if job.segment.segment_id in self._jobs]

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 
 import pytest
 import torch
@@ -23,6 +23,8 @@ from support.tiny_checkpoint import TINY_TOKENS, tiny_transformer
 LIMITS = SessionLimits(max_rows=64, max_slots=32, max_source_length=32, max_target_length=32)
 POISON = 77
 OUT_OF_VOCABULARY = 1_000_000
+EOS = TINY_TOKENS.eos_id
+LONG = SearchConfig(beam_size=2, max_length=30)
 
 
 @cache
@@ -94,6 +96,17 @@ def runner_of(open_session, clock=None) -> Runner:
     return Runner(open_session, totals=Totals(), clock=clock or Clock())
 
 
+def lane_of(open_session) -> Lane:
+    totals = Totals()
+    return Lane(
+        Scheduler(max_rows=LIMITS.max_rows, max_slots=LIMITS.max_slots, reserved_share=0.25),
+        Runner(open_session, totals=totals, clock=Clock()),
+        totals=totals,
+        max_rows=LIMITS.max_rows,
+        max_slots=LIMITS.max_slots,
+    )
+
+
 def run_out(runner: Runner) -> dict[int, Finished | Failed]:
     answers = []
     while not runner.is_idle:
@@ -141,8 +154,29 @@ def test_nobody_joins_while_segments_are_tried_again():
     assert runner.num_retries_of("interactive") == 4
     assert runner.num_retries_of("bulk") == 0
     assert len(run_out(runner)) == 4
-    runner.step()
     assert runner.free_rows == LIMITS.max_rows
+
+
+@pytest.mark.parametrize("waits_meanwhile", [True, False])
+def test_newcomers_join_each_other_once_all_that_was_tried_again_has_ended(waits_meanwhile: bool):
+    lane = lane_of(fragile())
+    turn = partial(lane.turn, max_token_budget=1024, keeps_others_waiting=False)
+    lane.accept([segment(number, poison=number == 1) for number in range(4)])
+    turn()
+    while not lane.counters().num_waiting:  # until they are to be tried again
+        turn()
+    first, second = (segment(number, search=LONG, suppressed_ids=(EOS,)) for number in (8, 9))
+    if waits_meanwhile:
+        lane.accept([first])
+    answers: list[object] = []
+    while len(answers) < 4:  # then nothing runs, and an idle lane has no turn
+        answers += turn()
+    if not waits_meanwhile:
+        lane.accept([first])
+    turn()
+    lane.accept([second])
+    turn()
+    assert lane.counters().num_slots == 2
 
 
 def test_nobody_joins_the_last_of_those_that_are_tried_again_either():
@@ -234,7 +268,6 @@ def test_when_memory_runs_out_fewer_rows_run_for_a_while(error):
     runner.admit(range(32))
     answers = run_out(runner)
     assert {type(word) for word in answers.values()} == {Finished}
-    runner.step()
     assert runner.free_rows == 32
     runner.accept([segment(99)])
     runner.admit([99])
@@ -250,7 +283,6 @@ def test_the_widest_beam_always_has_room():
     runner.accept([segment(number) for number in range(4)])
     runner.admit(range(4))
     assert {type(word) for word in run_out(runner).values()} == {Failed}
-    runner.step()
     assert runner.free_rows == MIN_ROWS
 
 
@@ -270,15 +302,7 @@ def test_a_newcomer_for_which_memory_is_short_is_tried_again_when_the_others_hav
 
 
 def test_after_memory_ran_out_bulk_goes_on_in_the_rows_that_are_left():
-    clock, totals = Clock(), Totals()
-    open_session = fragile(max_sound_rows=20, error=MemoryError)
-    lane = Lane(
-        Scheduler(max_rows=LIMITS.max_rows, max_slots=LIMITS.max_slots, reserved_share=0.25),
-        Runner(open_session, totals=totals, clock=clock),
-        totals=totals,
-        max_rows=LIMITS.max_rows,
-        max_slots=LIMITS.max_slots,
-    )
+    lane = lane_of(fragile(max_sound_rows=20, error=MemoryError))
     lane.accept([segment(number, priority="bulk") for number in range(40)])
     answers = []
     for _ in range(400):
