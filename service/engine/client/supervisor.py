@@ -215,16 +215,18 @@ class Supervisor(Engine):
         self._on_given_up()
 
     async def _restart(self) -> _Outcome:
-        """Start another engine, at most as often as the budget allows."""
+        """Start another engine, at most as often as the budget allows, unless it is retired."""
         lost_at = self._clock()
         num_failed = 0
         while (delay := self._budget.next_delay(now=self._clock())) is not None:
             await asyncio.sleep(delay)
+            if self._is_retired:
+                return "replaced"
             try:
                 engine = await self._start_engine()
             except EngineStartError as error:
                 _LOGGER.error("engine_restart_failed", extra={"fields": {"reason": str(error)}})  # noqa: TRY400  # it is foreseen
-                if error.at_fault and self._on_outdated is not None and await self._on_outdated():
+                if self._is_retired or (error.at_fault and await self._is_outdated()):
                     return "replaced"
                 num_failed += 1
                 if num_failed >= self._budget.max_failed_starts:
@@ -236,3 +238,7 @@ class Supervisor(Engine):
             _LOGGER.warning("engine_restarted", extra={"fields": {"seconds": seconds}})
             return "restarted"
         return "failed"
+
+    async def _is_outdated(self) -> bool:
+        """Whether something else has taken this one's place, as its files are others now."""
+        return self._on_outdated is not None and await self._on_outdated()

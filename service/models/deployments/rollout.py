@@ -271,7 +271,10 @@ class Rollout:
         Returns:
             Whether that is anything.
         """
+        latest = self.routes.latest
         async with self._replacing:
+            if self.routes.latest is not latest:
+                return True  # a reload that was running has done it
             if not self._may_replace():
                 return False
             try:

@@ -3,6 +3,7 @@ import os
 import signal
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -57,7 +58,7 @@ class Watched:
         self.num_starts += 1
         return await self._start()
 
-    async def supervisor(self) -> Supervisor:
+    async def supervisor(self, **callbacks: Any) -> Supervisor:
         return await Supervisor.start(
             self.start_engine,
             budget=RestartBudget(
@@ -65,6 +66,7 @@ class Watched:
             ),
             on_lost=self.losses.append,
             clock=asyncio.get_running_loop().time,
+            **callbacks,
         )
 
 
@@ -175,6 +177,39 @@ def test_a_retired_engine_is_not_replaced(watched):
     with asyncio.Runner() as runner:
         runner.run(scenario())
     assert (watched.num_starts, watched.losses) == (1, [])
+
+
+def test_one_that_is_retired_while_another_engine_starts_asks_for_nothing_more(configure):
+    """A reload has taken its place meanwhile; that the files are others now is no news."""
+    asked, may_fail = [], asyncio.Event()
+
+    async def start() -> EngineClient:
+        if watched.num_starts > 1:
+            await may_fail.wait()
+            raise EngineStartError("other files", at_fault={0: "it was replaced"})
+        return await EngineClient.start(configure, room=SegmentRoom(8))
+
+    async def outdated() -> bool:
+        asked.append("outdated")
+        return True
+
+    watched = Watched(start, max_restarts=5)
+
+    async def scenario() -> None:
+        async with await watched.supervisor(
+            on_outdated=outdated, on_given_up=lambda: asked.append("given up")
+        ) as supervisor:
+            os.kill(supervisor.process_id, signal.SIGKILL)
+            while watched.num_starts < 2:  # noqa: ASYNC110  # there is no event for it
+                await asyncio.sleep(0.01)
+            supervisor.retire()
+            may_fail.set()
+            await supervisor._keeper
+            assert not supervisor.is_exhausted
+
+    with asyncio.Runner() as runner:
+        runner.run(scenario())
+    assert (watched.num_starts, asked) == (2, [])
 
 
 def test_closing_while_another_engine_starts_leaves_no_process(watched):

@@ -81,6 +81,28 @@ def test_followers_are_prepared_before_and_switched_after_and_old_engines_wait_f
     asyncio.run(scenario())
 
 
+def test_an_engine_without_its_files_waits_for_the_reload_that_runs_and_asks_for_no_other(
+    tmp_path: Path,
+) -> None:
+    checkpoint = write_tiny_checkpoint(tmp_path / "tiny", pairs=(EN_ZH,))
+
+    async def scenario() -> None:
+        follower = _Follower()
+        settings = Settings(checkpoint=checkpoint, device="cpu", num_threads=1, detection="off")
+        follower.front = front = Front(settings, Metrics(CollectorRegistry()), followers=follower)
+        async with front.running():
+            while front.phase is Phase.BOOTING:  # noqa: ASYNC110  # there is no event
+                await asyncio.sleep(0.01)
+            write_tiny_checkpoint(checkpoint, name="newer", pairs=(EN_ZH,), seed=6)
+            _, is_replaced = await asyncio.gather(
+                front.reload(), front._rollout._replace_outdated()
+            )
+        assert is_replaced
+        assert [what for what, _, _ in follower.told].count("prepare") == 1
+
+    asyncio.run(scenario())
+
+
 def _num_files() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
