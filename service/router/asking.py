@@ -163,13 +163,27 @@ class Asking:
         for member, seconds in waiting:
             try:
                 async with asyncio.timeout(seconds):
-                    found = await self._tried(asked, member)
+                    answer = await self._told(asked, member, heard)
             except TimeoutError:
                 waiting.append((member, None))  # last, and then as long as it takes
                 continue
-            answer = await self._taken(member, found, heard)
             if answer is not None:
                 return answer
+        return None
+
+    async def _told(self, asked: Asked, member: Member, heard: _Heard) -> PassedAnswer | None:
+        """What a server that is up knows; where it does not, what it said or why it is silent."""
+        found = await self._tried(asked, member)
+        if isinstance(found, RequestError):
+            failure = found
+        else:
+            try:
+                return await self._taken(member, found, heard)
+            except RequestError as error:  # its 404 broke off
+                failure = error
+        if self._is_there(member):
+            heard.missing.add(member.group)
+            heard.failure = heard.failure or failure
         return None
 
     async def _briefly(self, asked: Asked, member: Member, heard: _Heard) -> PassedAnswer | None:
@@ -187,15 +201,13 @@ class Asking:
             heard.missing.add(member.group)
         return None
 
-    async def _taken(
-        self, member: Member, found: Answer | RequestError, heard: _Heard
-    ) -> PassedAnswer | None:
-        """What a server knows; what it said where it does not."""
-        if isinstance(found, RequestError):
-            if self._is_there(member):
-                heard.missing.add(member.group)
-                heard.failure = heard.failure or found
-        elif found.is_refusal:
+    async def _taken(self, member: Member, found: Answer, heard: _Heard) -> PassedAnswer | None:
+        """What a server knows; what it said where it does not.
+
+        Raises:
+            RequestError: A 502: it said that it does not, and broke off.
+        """
+        if found.is_refusal:
             heard.refusal = heard.refusal or PassedAnswer(found, member.group)
         elif found.status == _UNKNOWN:
             heard.unknown = copied(found, await self.read(found, member.group))

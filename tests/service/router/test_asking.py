@@ -1,5 +1,7 @@
 """Which group or server is asked next, where one is not well or does not know."""
 
+import asyncio
+from collections.abc import AsyncGenerator
 from typing import Any, cast
 
 import pytest
@@ -122,8 +124,43 @@ def test_what_has_an_id_is_asked_of_the_next_one_where_that_does_nothing_twice()
     assert ScriptedFleet(a=unknown, b=unknown).ask("by_id", "/v1/documents/x")[0] == 404
 
 
+class _BreaksOff(Answer):
+    """An answer whose body does not come to its end."""
+
+    async def pieces(self) -> AsyncGenerator[bytes, None]:
+        yield b"{"
+        raise LostError("it closed the connection")
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+def test_one_that_does_not_know_and_breaks_off_costs_its_own_turn_alone(method: str) -> None:
+    broken = _BreaksOff(404, [])
+    for answers in ({"1": broken, "2": answering(b"mine")}, {"1": answering(b"mine"), "2": broken}):
+        fleet = ScriptedFleet(a=answers)
+        assert fleet.ask("by_id", "/v1/documents/x", method) == (200, b"mine")
+    fleet = ScriptedFleet(a={"1": broken, "2": UNKNOWN})
+    assert fleet.ask("by_id", "/v1/documents/x", method) == (502, "group_lost")
+    assert sorted(fleet.asked) == ["a1", "a2"]
+
+
+class _Stalls(Answer):
+    """An answer whose body does not come."""
+
+    async def pieces(self) -> AsyncGenerator[bytes, None]:
+        await asyncio.Event().wait()
+        yield b""
+
+
+def test_one_whose_answer_stalls_holds_up_nobody_who_looks_for_what_another_one_has(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("service.router.asking._HEAD_START_SECONDS", 0.05)
+    fleet = ScriptedFleet(a={"1": _Stalls(404, []), "2": answering(b"mine")})
+    assert fleet.ask("by_id", "/v1/documents/x") == (200, b"mine")
+
+
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
-def test_what_has_an_id_is_asked_of_every_server_of_agroup_of(method: str) -> None:
+def test_what_has_an_id_is_asked_of_every_server_of_a_group(method: str) -> None:
     fleet = ScriptedFleet(a={"1": UNKNOWN, "2": answering(b"mine")}, b=answering())
     for _ in range(2):
         assert fleet.ask("by_id", "/v2/document/x", method) == (200, b"mine")
