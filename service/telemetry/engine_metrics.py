@@ -55,6 +55,7 @@ class EngineCollector(Collector):
         counters: The latest counters, of all engines together; zeros before the first.
         num_pending: Segments accepted and not yet answered.
         max_pending: How many there may be, in all engines together.
+        fullest_share: The greatest share of its own that one of them has; each refuses by itself.
         ready: What the latest engine said when it was warm, with all checkpoints; None before.
         engines: Those that serve: that of the start, whether it is there or not, and others by a
             checkpoint that each was loaded for.
@@ -67,6 +68,7 @@ class EngineCollector(Collector):
         counters: Callable[[], EngineCounters],
         num_pending: Callable[[], int],
         max_pending: Callable[[], int],
+        fullest_share: Callable[[], float],
         ready: Callable[[], Ready | None],
         engines: Callable[[], Mapping[str, EngineFacts]],
         is_loaded: Callable[[], Mapping[str, bool]] = dict,
@@ -74,6 +76,7 @@ class EngineCollector(Collector):
         self._counters = counters
         self._num_pending = num_pending
         self._max_pending = max_pending
+        self._fullest_share = fullest_share
         self._ready = ready
         self._engines = engines
         self._is_loaded = is_loaded
@@ -92,6 +95,11 @@ class EngineCollector(Collector):
             "pending_segments", "Segments accepted and not yet answered.", self._num_pending()
         )
         yield _gauge("max_pending_segments", "Segments that may be pending.", self._max_pending())
+        yield _gauge(
+            "fullest_queue_ratio",
+            "Share taken of the fullest queue.",
+            self._fullest_share(),
+        )
         yield from _gauges(counters)
         yield _waiting(counters)
         yield from _counters(counters)

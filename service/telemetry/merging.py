@@ -20,6 +20,7 @@ _SUMMED_GAUGES = frozenset(
         "dragoman_open_connections",
         "dragoman_requests_in_progress",
         "dragoman_segment_cache_bytes",
+        "process_max_fds",
         "process_open_fds",
         "process_resident_memory_bytes",
         "process_virtual_memory_bytes",

@@ -118,13 +118,12 @@ def test_the_fullest_queue_is_the_segments_or_the_requests_of_any_server(
     [panel] = [panel for panel in panels() if panel["title"] == "Fullest queue"]
     [target] = panel["targets"]
     levels = {
-        ("dragoman_pending_segments", "a"): num_segments,
+        ("dragoman_fullest_queue_ratio", "a"): num_segments / 100,
         ("dragoman_requests_in_work", "a"): 0,
-        ("dragoman_pending_segments", "b"): 0,
+        ("dragoman_fullest_queue_ratio", "b"): 0,
         ("dragoman_requests_in_work", "b"): num_requests,
     }
-    limits = {"dragoman_max_pending_segments": 100, "dragoman_max_requests": 8}
-    levels |= {(name, each): limit for name, limit in limits.items() for each in "ab"}
+    levels |= {("dragoman_max_requests", each): 8 for each in "ab"}
     series = [
         {"series": f'{name}{{job="dragoman", instance="{each}"}}', "values": f"{value}x2"}
         for (name, each), value in levels.items()
@@ -151,7 +150,7 @@ def test_what_to_watch_is_in_the_dashboards_first_row() -> None:
         .split("When it is slow")[0]
     )
     watched = set(re.findall(r"`(dragoman_[a-z_]+)`", section))
-    assert len(watched) == 7
+    assert len(watched) == 6
     rows = [panel["gridPos"]["y"] for panel in panels() if panel["type"] == "row"]
     shown = {
         name.removesuffix("_bucket")

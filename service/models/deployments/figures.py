@@ -45,6 +45,7 @@ class Figures:
                 counters=self.counters,
                 num_pending=lambda: sum(one.pool.num_pending for one in self._deployments),
                 max_pending=lambda: max_pending * max(len(self._deployments), 1),
+                fullest_share=lambda: self._most_pending / max_pending,
                 ready=lambda: self._routes.ready,
                 engines=self.engines,
                 is_loaded=lambda: self._routes.by_directory,
@@ -93,6 +94,10 @@ class Figures:
             counted_bytes=counted_bytes(sizes),
             budget_bytes=self._budget or 0,
         )
+
+    @property
+    def _most_pending(self) -> int:
+        return max((one.pool.num_pending for one in self._deployments), default=0)
 
     @property
     def _deployments(self) -> list[Deployment]:

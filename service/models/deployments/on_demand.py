@@ -154,12 +154,15 @@ class OnDemandLoader:
         others = {name: sizes[name] for name in self._routes.loaded_on_demand}
         evicted = leaving(size, others, used=self._used, kept=kept, budget=left)
         if evicted is None:
-            self._metrics.not_loaded(checkpoint.entry.name, "no_memory")
-            raise unavailable(
-                f"there is no memory for model {checkpoint.entry.name}: its weights have {size}"
-                f" bytes, and {left} are left for them and an engine",
-                code="no_memory",
+            name = checkpoint.entry.name
+            reason = (
+                f"there is no memory for model {name}: its weights have {size} bytes,"
+                f" and {left} are left for them and an engine"
             )
+            self._metrics.not_loaded(name, "no_memory")
+            fields = {"checkpoint": name, "reason": reason}
+            _LOGGER.error("checkpoint_load_failed", extra={"fields": fields})
+            raise unavailable(reason, code="no_memory")
         retiring = [self._retire(self._routes.remove(name)) for name in evicted]
         for name in evicted:
             self._metrics.unloaded(name, "evicted")

@@ -55,6 +55,7 @@ def _engine(
         counters=lambda: counters,
         num_pending=lambda: 3,
         max_pending=lambda: 8,
+        fullest_share=lambda: 0.25,
         ready=lambda: ready,
         engines=lambda: {START: start} | others,
     )
@@ -116,6 +117,7 @@ def test_the_engine_is_described_once_it_is_warm(
     assert registry.get_sample_value("dragoman_running_segments") == 2
     assert registry.get_sample_value("dragoman_source_tokens_total") == 5
     assert registry.get_sample_value("dragoman_pending_segments") == 3
+    assert registry.get_sample_value("dragoman_fullest_queue_ratio") == 0.25
     # Loading and warm-up are a part of it: 1.5 seconds of Ready.
     assert registry.get_sample_value("dragoman_engine_start_seconds") == 4.5
 
@@ -256,6 +258,7 @@ def test_what_every_engines_process_takes_is_told_while_there_is_one(
             counters=EngineCounters,
             num_pending=lambda: 0,
             max_pending=lambda: 1,
+            fullest_share=lambda: 0.25,
             ready=lambda: None,
             engines=lambda: engines,
         )
@@ -291,6 +294,7 @@ def test_replicas_have_series_of_their_places(
             counters=EngineCounters,
             num_pending=lambda: 3,
             max_pending=lambda: 9,
+            fullest_share=lambda: 0.25,
             ready=lambda: None,
             engines=lambda: {START: start},
         )

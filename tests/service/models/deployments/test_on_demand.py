@@ -113,7 +113,7 @@ def test_requests_for_others_go_on_meanwhile_and_a_wait_has_an_end(folder: Path,
 
 
 def test_what_cannot_be_loaded_is_a_503_and_everything_else_is_served(
-    folder: Path, size: int
+    folder: Path, size: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario() -> None:
         served = Served(folder, memory_budget=2 * size, pinned=("both",))
@@ -135,6 +135,8 @@ def test_what_cannot_be_loaded_is_a_503_and_everything_else_is_served(
             assert (await _by(client, "both")).status_code == 200
 
     asyncio.run(scenario())
+    failures = [one for one in caplog.records if one.message == "checkpoint_load_failed"]
+    assert [one.fields["checkpoint"] for one in failures] == ["german", "small"]
 
 
 def test_a_route_of_two_hops_loads_both_and_neither_for_the_other(folder: Path, size: int) -> None:
