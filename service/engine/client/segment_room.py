@@ -111,7 +111,7 @@ class SegmentRoom:
         self._room.leave(1, job.priority, owner=self._owner(job))
 
     def answered(self) -> None:
-        """Give back the place of a segment that an engine has answered."""
+        """Note that an engine has answered a segment; by their pace others are told to wait."""
         self._throughput.answered(self._clock())
 
     def _owner(self, job: SegmentJob) -> int | None:
