@@ -124,6 +124,7 @@ def test_the_time_of_one_front_is_none_of_several():
     assert front_seconds(rows) == 0.0005
 
 
+@pytest.mark.replicas
 def test_every_number_of_replicas_is_a_row_of_figures():
     rows = simulated([LINEAR], front=0.001, clients=(2,))
     assert {row["num_replicas"] for row in rows} == {1, 2, 4, 8, 16, 32, 64}
