@@ -20,6 +20,11 @@ _CLOSED_INSIDE = re.compile(r'"(?:[^"]|"")*+"(?!\Z)')
 """A text that begins with a quote, and that no reader takes for a whole cell in quotes."""
 _SEPARATORS = f",;{_TAB}|"
 _SAMPLE = 64 * 1024
+_SAMPLE_LINES = 50
+_QUOTED = re.compile(r'"(?:[^"]|"")*+"')
+_CUT_OFF = re.compile(rf'(?<![^{_SEPARATORS}\r\n])"[^"]*\Z')
+"""A cell in quotes that goes on behind the sample."""
+_LINE_END = re.compile(r"\r\n?|\n")
 _SAID = re.compile(r"(\"?)sep=([^\w\"\r\n])\1(?:\r\n?|\n|\Z)", re.IGNORECASE)
 """A first line that is no row: it tells Excel what separates cells."""
 
@@ -33,7 +38,7 @@ def open_csv(data: bytes, _options: DocumentOptions, limits: DocumentLimits) -> 
     encoded = decoded("csv", data)
     said = _SAID.match(encoded.text)
     if said is None:
-        return _open("csv", encoded, _separator(encoded.text[:_SAMPLE]), limits)
+        return _open("csv", encoded, _separator(encoded.text), limits)
     return _open("csv", encoded, said[2], limits, head=said[0])
 
 
@@ -69,10 +74,14 @@ def _open(
     return document_of(kind, builder.template(), encoded.encoded)
 
 
-def _separator(sample: str) -> str:
+def _separator(text: str) -> str:
     """What most evenly divides the first lines, the comma if nothing does."""
-    lines = re.sub(r'"(?:[^"]|"")*+"', "", sample).splitlines()[:50]
-    lines = [line for line in lines if line]
+    sample, is_cut = _QUOTED.sub("", text[:_SAMPLE]), len(text) > _SAMPLE
+    if is_cut:
+        sample = _CUT_OFF.sub("", sample)
+    lines = [line for line in _LINE_END.split(sample) if line]
+    # Half a line has fewer separators than the others.
+    lines = (lines[:-1] if is_cut and len(lines) > 1 else lines)[:_SAMPLE_LINES]
     counts = {one: [line.count(one) for line in lines] for one in _SEPARATORS}
     even = [one for one, found in counts.items() if found and min(found) == max(found) > 0]
     common = max(_SEPARATORS, key=lambda one: sum(counts[one]))

@@ -298,6 +298,25 @@ def test_a_line_that_tells_excel_the_separator_is_heeded_and_stays(head: str) ->
     assert in_capitals("sep=^\na^b", "csv") == "sep=^\nA^B"
 
 
+PROSE = "with commas, as prose has them, and more, " * 60
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "".join(f"{number};Text {'a, ' * number}{PROSE};End\n" for number in range(60)),
+        "".join(f'{number};"{PROSE}\n{PROSE}";End\n' for number in range(60)),
+        "name;text\n1;A text, with, commas\n2;a\vb, c, d, e\n3;a\u2028b\n",
+        f'1;2;"{PROSE * 26}"\n',
+        'size;name\n5" and 7;disk, box, case\n',
+    ],
+)
+def test_what_separates_cells_is_told_by_whole_lines(source: str) -> None:
+    document = opened(source, "csv")
+    assert not any(";" in text for text in document.texts)
+    assert document.rebuild(document.texts) == source.encode()
+
+
 @pytest.mark.parametrize("text", ["sep=", "sep=ab\n", "a,sep=;\n"])
 def test_what_only_looks_like_that_line_is_a_row(text: str) -> None:
     assert in_capitals(text, "csv") == text.upper()
