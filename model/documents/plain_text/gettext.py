@@ -27,7 +27,7 @@ _STRING = re.compile(r"\"((?:[^\"\\\n]|\\.)*+)\"")
 _STRINGS = re.compile(r"(?:\s*+\"(?:[^\"\\\n]|\\.)*+\")++\s*+")
 """One after another, as C has them."""
 _TRANSLATION = "msgstr"
-_NO_LANGUAGE = re.compile(r"^\s*+(?:msgstr\s*+)?\"Language:([ \t]*+)\\n", re.MULTILINE)
+_NO_LANGUAGE = re.compile(r"^[^\S\n]*+(?:msgstr[^\S\n]*+)?\"Language:([ \t]*+)\\n", re.MULTILINE)
 _LOCALES = {"zh-Hans": "zh_CN", "zh-Hant": "zh_TW"}
 _MAX_FIELDS = 100
 """Of one entry; no language has so many forms of the plural."""

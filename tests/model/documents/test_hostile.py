@@ -134,6 +134,7 @@ def test_a_book_whose_pages_are_encrypted_is_named_so_and_fonts_may_be() -> None
         ("csv", b'"' * 100_001),
         ("po", b'msgid ""\n' + b'"a"\n' * 50_000 + b'msgstr ""\n'),
         ("po", b'msgid "a"\n' * 50_000),
+        ("po", b'msgid ""\nmsgstr ""\n"Language: de\\n"\n' + b"\n" * 200_000),
         ("xml", b"<a>" * 50_000),
         ("xml", b"<x " + b" ".join(b"a%d='1'" % number for number in range(20_000)) + b"/>"),
         ("txt", b"\x0b" * 100_000),
