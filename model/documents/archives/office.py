@@ -24,9 +24,13 @@ from model.documents.notation.template import Piece, Template, TemplateBuilder
 from model.errors import DocumentError
 
 _OWN_STRINGS = re.compile(
-    rb"inlineStr|<(?:[\w.-]+:)?c\s[^<>]*\bt\s*=\s*[\"']str[\"'][^<>]*>\s*<(?:[\w.-]+:)?v[\s>]"
+    rb"inlineStr|<(?:[\w.-]+:)?c\s(?=[^<>]*?\bt\s*+=\s*+[\"']str[\"'])[^<>]*+>"
+    rb"\s*+<(?:[\w.-]+:)?v[\s>]"
 )
-"""Cells with a text of their own: as an element, or as a value that no formula gives."""
+"""Cells with a text of their own: as an element, or as a value that no formula gives.
+
+A tag is read twice at most, however often it says `t="str"`.
+"""
 _HAS_PAGE_TEXT = re.compile(r"<(?:[\w.-]+:)?(?:odd|even|first)(?:Header|Footer)|\stooltip=")
 _CELLS_NAME = "sheetData"
 _LONGEST_PREFIX = 64

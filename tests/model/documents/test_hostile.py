@@ -12,6 +12,7 @@ from model.documents.notation.limits import DocumentLimits
 from model.errors import DocumentError
 from support.made_documents import archive, docx, epub, members_of, xlsx
 
+CELL_OF_STRINGS = "<c " + " ".join(f"a{number}-t='str'" for number in range(30_000)) + "/>"
 ENTITIES = "".join(
     f"<!ENTITY {name} '{f'&{before};' * 10}'>"
     for before, name in zip("abcdefg", "bcdefgh", strict=True)
@@ -135,6 +136,7 @@ def test_a_book_whose_pages_are_encrypted_is_named_so_and_fonts_may_be() -> None
         ("po", b'msgid ""\n' + b'"a"\n' * 50_000 + b'msgstr ""\n'),
         ("po", b'msgid "a"\n' * 50_000),
         ("po", b'msgid ""\nmsgstr ""\n"Language: de\\n"\n' + b"\n" * 200_000),
+        ("xlsx", xlsx("", sheets=[CELL_OF_STRINGS])),
         ("xml", b"<a>" * 50_000),
         ("xml", b"<x " + b" ".join(b"a%d='1'" % number for number in range(20_000)) + b"/>"),
         ("txt", b"\x0b" * 100_000),
