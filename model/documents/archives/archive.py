@@ -1,19 +1,20 @@
 """Documents that are zip archives: bounded reading of members, and archives with some replaced.
 
 Owns what is refused of an archive: too many or too large members by what its directory declares
-(no more is ever unpacked), encryption, names that come twice, damage. What is wrong with a member
-is told with its name. Members that are not replaced
-are copied. Names in UTF-8 are read as such whether or not the archive says so, and are written with
-its saying so. What is in a member is for the formats to say.
+(no more is ever unpacked), encryption, packing that is not read, names that come twice, damage of
+any member. What is wrong with a member is told with its name. Members that are not replaced are
+copied. Names in UTF-8 are read as such whether or not the archive says so, and are written with its
+saying so. What is in a member is for the formats to say.
 """
 
 import copy
 import io
 import lzma
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from zipfile import BadZipFile, ZipFile, ZipInfo
+from typing import IO
+from zipfile import ZIP_BZIP2, ZIP_DEFLATED, ZIP_LZMA, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 from model.documents.markup.xml_events import Event, xml_events
 from model.documents.notation.document import Document
@@ -25,6 +26,8 @@ from model.errors import DocumentError, shown
 _COMPOUND_FILE = bytes.fromhex("d0cf11e0a1b11ae1")
 _IS_ENCRYPTED = 0x1
 _IS_UTF8 = 0x800
+_METHODS = frozenset({ZIP_STORED, ZIP_DEFLATED, ZIP_BZIP2, ZIP_LZMA})
+_BLOCK = 2**20
 _DAMAGES = (
     BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, ValueError, RuntimeError,
 )  # fmt: skip
@@ -39,7 +42,8 @@ class Archive:
         limits: On members and their sizes.
 
     Raises:
-        DocumentError: It is no archive, encrypted, or beyond the limits.
+        DocumentError: It is no archive, encrypted, packed by a method that is not read, or beyond
+            the limits.
     """
 
     def __init__(self, kind: str, data: bytes, limits: DocumentLimits) -> None:
@@ -62,6 +66,13 @@ class Archive:
             )
         if any(member.flag_bits & _IS_ENCRYPTED for member in members):
             raise DocumentError(kind, "is encrypted")
+        foreign = next((one for one in members if one.compress_type not in _METHODS), None)
+        if foreign is not None:
+            raise DocumentError(
+                kind,
+                f"has a member {shown(_name(foreign))} that is packed by method"
+                f" {foreign.compress_type}; methods 0, 8, 12 and 14 are read",
+            )
         for member in members:
             member.filename = _name(member)
         self._members = {member.filename: member for member in members}
@@ -87,6 +98,17 @@ class Archive:
             raise DocumentError(self._kind, f"has no member {shown(name)}")
         return self._read(self._members[name])
 
+    def check(self, names: Iterable[str]) -> None:
+        """Read members and keep nothing of them.
+
+        Raises:
+            DocumentError: One is damaged.
+        """
+        for name in names:
+            with self._unpacking(self._members[name]) as file:
+                while file.read(_BLOCK):
+                    pass
+
     def text(self, name: str) -> Encoded:
         """A member that is XML or HTML; errors as of `read`, and of its encoding."""
         data = self.read(name)
@@ -111,15 +133,15 @@ class Archive:
         return output.getvalue()
 
     def _read(self, member: ZipInfo) -> bytes:
+        with self._unpacking(member) as file:
+            return file.read(member.file_size)  # without a size it would unpack first, then cut
+
+    @contextmanager
+    def _unpacking(self, member: ZipInfo) -> Iterator[IO[bytes]]:
+        """A member, opened; what goes wrong while it is read is told."""
         try:
             with self._zip.open(member) as file:
-                return file.read(member.file_size)  # without a size it would unpack first, then cut
-        except NotImplementedError as error:  # what zipfile says of a compression that it lacks
-            raise DocumentError(
-                self._kind,
-                f"has a member {shown(member.filename)} that is packed by method"
-                f" {member.compress_type}; methods 0, 8, 12 and 14 are read",
-            ) from error
+                yield file
         except _DAMAGES as error:
             raise DocumentError(
                 self._kind, f"has a damaged member {shown(member.filename)}: {error}"
@@ -171,6 +193,8 @@ def archived_document(
     texts = tuple(text for template in templates.values() for text in template.texts)
     if len(texts) > limits.max_texts:
         raise DocumentError(kind, f"has {len(texts)} texts; at most {limits.max_texts} are read")
+    # What is only copied: a damaged picture would else be found when all is translated.
+    archive.check(name for name in archive.names if name not in encoded)
 
     def rebuild(translations: Sequence[str], language: str | None = None) -> bytes:
         check_number(texts, translations)

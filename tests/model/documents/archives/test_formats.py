@@ -211,12 +211,24 @@ def test_all_texts_that_come_back_give_the_same_members() -> None:
 
 
 BOMB = archive({"word/document.xml": b"\0" * 3_000_000})
-DAMAGED = bytearray(docx("<w:p/>"))
-DAMAGED[DAMAGED.index(b"word/document.xml") + 30] ^= 0xFF
 
-PACKED = bytearray(docx("<w:p/>"))
-PACKED[PACKED.index(b"word/document.xml") - 30 + 8] = 97
-PACKED[PACKED.rindex(b"word/document.xml") - 46 + 10] = 97
+
+def damaged(data: bytes, name: bytes) -> bytes:
+    """An archive in which the packed bytes of a member are others."""
+    made = bytearray(data)
+    made[made.index(name) + len(name) + 2] ^= 0xFF
+    return bytes(made)
+
+
+def packed_by(data: bytes, name: bytes, method: int) -> bytes:
+    """An archive that says of a member that it is packed by this method."""
+    made = bytearray(data)
+    made[made.index(name) - 30 + 8] = method
+    made[made.rindex(name) - 46 + 10] = method
+    return bytes(made)
+
+
+BODY, PICTURE = b"word/document.xml", b"word/media/image1.png"
 MEMBER = "has a member 'word/document.xml' that"
 
 
@@ -228,8 +240,18 @@ MEMBER = "has a member 'word/document.xml' that"
         (BOMB, "docx", "unpacks to 3000000 bytes; at most 1000000 are read"),
         (archive({str(n): "" for n in range(30)}), "docx", "has 30 members; at most 20 are read"),
         (docx("<w:p/>")[:-30], "docx", "is no zip archive"),
-        (bytes(DAMAGED), "docx", "has a damaged member 'word/document.xml'"),
-        (bytes(PACKED), "docx", f"{MEMBER} is packed by method 97; methods 0, 8"),
+        (damaged(docx("<w:p/>"), BODY), "docx", "has a damaged member 'word/document.xml'"),
+        (damaged(docx("<w:p/>"), PICTURE), "docx", f"has a damaged member '{PICTURE.decode()}'"),
+        (
+            packed_by(docx("<w:p/>"), BODY, 97),
+            "docx",
+            f"{MEMBER} is packed by method 97; methods 0, 8, 12 and 14 are read",
+        ),
+        (
+            packed_by(docx("<w:p/>"), PICTURE, 9),
+            "docx",
+            f"has a member '{PICTURE.decode()}' that is packed by method 9; methods 0, 8",
+        ),
         (docx("<w:p>"), "docx", f"{MEMBER} is not well-formed XML: mismatched tag on line 2"),
         (
             docx("<w:p>" * 500 + "</w:p>" * 500),
