@@ -146,8 +146,7 @@ class OpenedLines(AbstractContextManager["OpenedLines"]):
 
     def _read(self) -> None:
         try:
-            while (block := self._stream.read(_BLOCK)) is None:
-                select.select([self._stream], [], [])
+            block = read_block(self._stream, _BLOCK)
         except (OSError, EOFError, zlib.error) as error:
             raise DataError(f"{self._name}: {error}") from error
         first, *rest = block.split(b"\n")
@@ -157,6 +156,13 @@ class OpenedLines(AbstractContextManager["OpenedLines"]):
             self._whole.extend(rest[:-1])
             self._parts = [rest[-1]]
         self._has_ended = not block
+
+
+def read_block(stream: _Bytes, num_bytes: int) -> bytes:
+    """The next bytes, waited for; none at the end."""
+    while (block := stream.read(num_bytes)) is None:  # of a pipe that does not block
+        select.select([stream], [], [])
+    return block
 
 
 def opened_bytes(source: Input) -> _Bytes:

@@ -18,7 +18,7 @@ from model.documents.kinds import KINDS, kind_of
 from model.documents.notation.document import Document
 from model.documents.notation.limits import DocumentLimits
 from model.errors import ConfigError, DataError, DocumentError
-from service.cli.streams.line_input import Input, opened_bytes
+from service.cli.streams.line_input import Input, opened_bytes, read_block
 from service.cli.streams.line_output import LineOutput, Make
 
 LINES = "lines"
@@ -85,7 +85,7 @@ def _kind(source: Input, arguments: argparse.Namespace) -> str | None:
 def _at_most(stream: io.RawIOBase | io.BufferedIOBase, num_bytes: int) -> bytes:
     """All bytes, or so many of them: a pipe gives some at a time."""
     found = bytearray()
-    while len(found) < num_bytes and (block := stream.read(num_bytes - len(found))):
+    while len(found) < num_bytes and (block := read_block(stream, num_bytes - len(found))):
         found += block
     return bytes(found)
 

@@ -1,5 +1,8 @@
 import gzip
 import json
+import os
+import select
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -119,3 +122,27 @@ def test_values_of_json_are_translated(
     found = json.loads(capfd.readouterr().out)
     assert (list(found), found["b"]) == (["a", "b"], 7)
     assert found["a"] != "The cat sees the river."
+
+
+SAME = ["translate", "--from", "en", "--to", "en", "--format"]
+
+
+def test_a_pipe_that_does_not_block_is_read_to_its_end(
+    flags: list[str], monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    read_end, write_end = os.pipe()
+    os.set_blocking(read_end, False)
+    os.write(write_end, b"<p>one</p>")
+    rest = [b"<p>two</p>"]
+
+    def waited_for(*streams: object) -> None:
+        """The rest comes when it is waited for."""
+        del streams
+        os.write(write_end, rest.pop())
+        os.close(write_end)
+
+    monkeypatch.setattr(select, "select", waited_for)
+    with os.fdopen(read_end) as stream:
+        monkeypatch.setattr(sys, "stdin", stream)
+        assert main([*SAME, "html", *flags[:2]]) == 0
+    assert capfdbinary.readouterr().out == b"<p>one</p><p>two</p>"
