@@ -145,10 +145,7 @@ class OpenedLines(AbstractContextManager["OpenedLines"]):
         return self._whole.popleft()
 
     def _read(self) -> None:
-        try:
-            block = read_block(self._stream, _BLOCK)
-        except (OSError, EOFError, zlib.error) as error:
-            raise DataError(f"{self._name}: {error}") from error
+        block = read_block(self._stream, _BLOCK, self._name)
         first, *rest = block.split(b"\n")
         self._parts.append(first)
         if rest:
@@ -158,10 +155,19 @@ class OpenedLines(AbstractContextManager["OpenedLines"]):
         self._has_ended = not block
 
 
-def read_block(stream: _Bytes, num_bytes: int) -> bytes:
-    """The next bytes, waited for; none at the end."""
-    while (block := stream.read(num_bytes)) is None:  # of a pipe that does not block
-        select.select([stream], [], [])
+def read_block(stream: _Bytes, num_bytes: int, name: str) -> bytes:
+    """The next bytes, waited for; none at the end.
+
+    Raises:
+        DataError: Reading fails, or what is packed is cut or damaged.
+    """
+    try:
+        while (block := stream.read(num_bytes)) is None:  # of a pipe that does not block
+            select.select([stream], [], [])
+    except OSError as error:
+        raise DataError(f"{name}: {error.strerror or error}") from error
+    except (EOFError, zlib.error) as error:
+        raise DataError(f"{name}: {error}") from error
     return block
 
 

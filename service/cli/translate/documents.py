@@ -61,9 +61,8 @@ def opened_document(source: Input, arguments: argparse.Namespace) -> Document | 
     limits = DocumentLimits()
     try:
         with opened_bytes(source) as stream:
-            return open_document(_at_most(stream, limits.max_bytes + 1), kind, limits=limits)
-    except OSError as error:
-        raise DataError(f"{source.name}: {error.strerror}") from error
+            data = _at_most(stream, limits.max_bytes + 1, source.name)
+        return open_document(data, kind, limits=limits)
     except DocumentError as error:
         raise DataError(f"{source.name}: {error}") from error
 
@@ -82,10 +81,10 @@ def _kind(source: Input, arguments: argparse.Namespace) -> str | None:
     return kind
 
 
-def _at_most(stream: io.RawIOBase | io.BufferedIOBase, num_bytes: int) -> bytes:
+def _at_most(stream: io.RawIOBase | io.BufferedIOBase, num_bytes: int, name: str) -> bytes:
     """All bytes, or so many of them: a pipe gives some at a time."""
     found = bytearray()
-    while len(found) < num_bytes and (block := read_block(stream, num_bytes - len(found))):
+    while len(found) < num_bytes and (block := read_block(stream, num_bytes - len(found), name)):
         found += block
     return bytes(found)
 

@@ -113,6 +113,25 @@ def test_what_cannot_be_read_is_named(
     assert "--nearest-to goes with --format lines" in capfd.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        (gzip.compress(PAGE.encode())[:-20], "Compressed file ended before the end-of-stream"),
+        (gzip.compress(PAGE.encode())[:10] + b"\xff" * 50, "Error -3 while decompressing data"),
+        (PAGE.encode(), "Not a gzipped file (b'<!')"),
+    ],
+    ids=["cut", "damaged", "not packed"],
+)
+def test_what_cannot_be_unpacked_is_named(
+    flags: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str], data: bytes, problem: str
+) -> None:
+    packed = tmp_path / "page.html.gz"
+    packed.write_bytes(data)
+    for form in ("html", "lines"):
+        assert main(["translate", str(packed), *flags, "--format", form]) == 1
+        assert capfd.readouterr().err.startswith(f"dragoman: {packed}: {problem}")
+
+
 def test_values_of_json_are_translated(
     flags: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
