@@ -89,6 +89,14 @@ def _at_most(stream: io.RawIOBase | io.BufferedIOBase, num_bytes: int, name: str
     return bytes(found)
 
 
+def document_facts(document: Document | None) -> list[object]:
+    """What the output of a document depends on; none of lines.
+
+    The digest of standard input is no such fact: all of it has been read by now.
+    """
+    return [] if document is None else [document.kind, document.texts]
+
+
 def document_sample(document: Document) -> str:
     """Its first texts, to see which language they are in."""
     return "\n".join(document.texts[:_SAMPLE_TEXTS])

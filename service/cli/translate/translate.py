@@ -46,6 +46,7 @@ from service.cli.streams.read_files import STANDARD_INPUT, ReadFiles
 from service.cli.translate.bulk import add_bulk_arguments, is_bulk, run_bulk
 from service.cli.translate.documents import (
     add_format_argument,
+    document_facts,
     document_sample,
     maker,
     opened_document,
@@ -173,8 +174,7 @@ def _facts(
     facts += [opened.compute_type, control.target_prefix]
     facts += [] if control.glossary is None else [control.glossary.entries]
     facts += ["shortlist"] if with_shortlist else []
-    facts += [] if document is None else [document.kind, document.texts]
-    return facts
+    return [*facts, *document_facts(document)]
 
 
 def _opened(
@@ -210,7 +210,7 @@ def _copy(source: Input, document: "Document | None", arguments: argparse.Namesp
     with ExitStack() as stack:
         output = None
         if arguments.output is not None:
-            identity = _identity([source], "unchanged", *([document.kind] if document else []))
+            identity = _identity([source], "unchanged", *document_facts(document))
             output = stack.enter_context(_opened(arguments.output, identity, read, document))
         if document is None:
             _translate([source], _Unchanged(), output)

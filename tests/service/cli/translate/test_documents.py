@@ -62,6 +62,13 @@ def test_an_archive_wants_a_file(flags: list[str], tmp_path: Path) -> None:
         assert archive.testzip() is None
 
 
+def keep_two(output: LineOutput, number: int, line: str, *, keep: Any = LineOutput.keep) -> None:
+    """What interrupts a command behind its second text."""
+    keep(output, number, line)
+    if output.num_lines == 2:
+        raise KeyboardInterrupt
+
+
 def test_a_document_that_was_interrupted_goes_on(
     flags: list[str],
     tmp_path: Path,
@@ -72,13 +79,6 @@ def test_a_document_that_was_interrupted_goes_on(
     words = ("A cat.", "It sees\nthe river.", "A dog.", "It sleeps.", "A bird.")
     page.write_text("".join(f"<pre>{one}</pre>" for one in words))
     assert main(["translate", str(page), *flags, "--output", str(whole)]) == 0
-    keep = LineOutput.keep
-
-    def keep_two(kept: LineOutput, number: int, line: str) -> None:
-        keep(kept, number, line)
-        if kept.num_lines == 2:
-            raise KeyboardInterrupt
-
     again = ["translate", str(page), *flags, "--output", str(output)]
     with monkeypatch.context() as patch:
         patch.setattr(LineOutput, "keep", keep_two)
@@ -165,3 +165,19 @@ def test_a_pipe_that_does_not_block_is_read_to_its_end(
         monkeypatch.setattr(sys, "stdin", stream)
         assert main([*SAME, "html", *flags[:2]]) == 0
     assert capfdbinary.readouterr().out == b"<p>one</p><p>two</p>"
+
+
+def test_texts_of_another_document_are_not_gone_on_from(
+    flags: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = tmp_path / "out.html"
+    words = [*SAME, "html", *flags[:2], "--output", str(output)]
+    for name, status in (("first", 130), ("second", 0)):
+        page = tmp_path / name
+        page.write_text("".join(f"<p>{name} {number}</p>" for number in range(5)))
+        with page.open() as stream, monkeypatch.context() as patch:
+            patch.setattr(sys, "stdin", stream)
+            if status:
+                patch.setattr(LineOutput, "keep", keep_two)
+            assert main(words) == status
+    assert output.read_bytes() == page.read_bytes()
