@@ -26,6 +26,8 @@ from model.offline.bulk.lines import decoded
 _DIGEST_BYTES = 2**20
 _BUFFER_BYTES = 2**20
 _BATCH_ROWS = 1_000
+_WRITTEN_AS = {"uncompressed": "none", "unknown": "lz4"}
+"""Codecs by pyarrow's names that it does not write by: it has none for the LZ4 of Hadoop."""
 
 
 class ParquetFormat:
@@ -176,12 +178,12 @@ class _ParquetReader:
         return found
 
     def _compression(self) -> str:
-        """The codec of the file, in pyarrow's own words."""
+        """The codec of the file, in the words by which pyarrow writes."""
         facts = self._file.metadata
         if not (facts.num_row_groups and facts.num_columns):
             return "snappy"
         codec = str(facts.row_group(0).column(0).compression).lower()
-        return "none" if codec == "uncompressed" else codec
+        return _WRITTEN_AS.get(codec, codec)
 
 
 class _ParquetRows:

@@ -68,6 +68,19 @@ def test_every_column_keeps_its_type_and_its_values_in_order(group_rows: int) ->
     assert part.metadata.row_group(0).column(0).compression == "ZSTD"
 
 
+def test_lz4_of_hadoop_is_read_and_becomes_the_lz4_of_today() -> None:
+    """Spark and Hive pack so; Arrow has a codec for it, and no word."""
+    data = _file(pa.table({"text": ["a", None, "ä"]}), compression="lz4")
+    raw, hadoop = b"\x15\x0e\x16", b"\x15\x0a\x16"  # of a column's metadata, its codec: 7 or 5
+    assert data.count(raw) == 1
+    data = data.replace(raw, hadoop)
+    assert pq.ParquetFile(io.BytesIO(data)).metadata.row_group(0).column(0).compression == "UNKNOWN"
+    ((_, rows),) = read_all(ParquetFormat(), data, COLUMNS, Sizes(9))
+    part = pq.ParquetFile(io.BytesIO(written(rows, _texts(rows))))
+    assert part.read()["text_de"].to_pylist() == ["a!", None, "ä!"]
+    assert part.metadata.row_group(0).column(0).compression == "LZ4"
+
+
 def test_blocks_are_read_in_any_order() -> None:
     data = _file(_table(), row_group_size=10)
     survey = surveyed(ParquetFormat(), data, COLUMNS, Sizes(max_rows=3))
