@@ -102,16 +102,16 @@ def _key(name: str) -> str:
     Raises:
         ConfigError: There is none, or more than one word.
     """
-    text = sys.stdin.read() if name == STANDARD_INPUT else _read(Path(name))
-    key = text.strip()
+    key = _read(name).strip()
     if not (key.isascii() and key.isprintable() and key and " " not in key):
         shown = "standard input" if name == STANDARD_INPUT else name
         raise ConfigError(f"{shown} holds no API key: it must be one word of ASCII characters")
     return key
 
 
-def _read(path: Path) -> str:
+def _read(name: str) -> str:
+    """The text of a file or of standard input; none where bytes of it are no text."""
     try:
-        return path.read_text(encoding="utf-8")
+        return sys.stdin.read() if name == STANDARD_INPUT else Path(name).read_text("utf-8")
     except UnicodeDecodeError:
         return ""

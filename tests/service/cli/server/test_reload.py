@@ -148,6 +148,16 @@ def test_names_without_an_address_and_keys_that_are_none_are_refused(
         assert f"{file} holds no API key" in capsys.readouterr().err
 
 
+def test_bytes_that_are_no_text_are_no_key_on_standard_input_either(
+    folder: Path, capsys: Output, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bytes").write_bytes(b"\xff\n")
+    with (tmp_path / "bytes").open(encoding="utf-8") as stream:
+        monkeypatch.setattr(sys, "stdin", stream)
+        assert main([*command(folder, 1, "127.0.0.1"), "--key-file", "-"]) == 1
+    assert "standard input holds no API key" in capsys.readouterr().err
+
+
 def failing_lookup(code: int) -> Callable[..., object]:
     """A look-up of names that ends with an error."""
 
