@@ -88,6 +88,16 @@ def format_shortlist(shortlist: Shortlist) -> bytes:
     )
 
 
+def check_new(destination: Path) -> None:
+    """Refuse a place where something is already.
+
+    Raises:
+        CheckpointError: It exists, be it as a link to nothing, or cannot be looked at.
+    """
+    if exists(destination, CheckpointError) or destination.is_symlink():
+        raise CheckpointError(destination, "exists; a shortlist is written with a new copy")
+
+
 def add_shortlist(source: Path, destination: Path, shortlist: Shortlist, *, note: str) -> Manifest:
     """Write a copy of a checkpoint that has a shortlist, in place of the one that it may have.
 
@@ -106,8 +116,7 @@ def add_shortlist(source: Path, destination: Path, shortlist: Shortlist, *, note
         ConfigError: The table does not fit the checkpoint's vocabularies.
     """
     destination = destination.absolute()
-    if exists(destination, CheckpointError) or destination.is_symlink():
-        raise CheckpointError(destination, "exists; a shortlist is written with a new copy")
+    check_new(destination)
     with unreplaced(source):
         old = read_manifest(source)
         _check(shortlist, old)

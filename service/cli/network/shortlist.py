@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     from tqdm import tqdm
 
     from model.checkpoint.description.config_file import read_manifest
-    from model.checkpoint.shortlist import add_shortlist
+    from model.checkpoint.shortlist import add_shortlist, check_new
     from model.checkpoint.tokenizer import load_tokenizer
     from model.train.data.parallel import iterate_parallel
     from model.train.lexicon import learn_shortlist
@@ -68,6 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
     check_count("--frequent", arguments.frequent, _MAX_LISTED)
     check_count("--best", arguments.best, _MAX_LISTED)
     ReadFiles([arguments.source, arguments.target]).refuse_streams()
+    check_new(arguments.output)  # and not when all has been learnt
     direction = chosen_direction(arguments, arguments.checkpoint)
     manifest = read_manifest(direction.directory)
     pairs = _directions_of(manifest, direction.pair)

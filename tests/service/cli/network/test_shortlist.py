@@ -8,7 +8,7 @@ import pytest
 from model.checkpoint.description.config_file import read_manifest
 from model.checkpoint.shortlist import read_shortlist
 from model.checkpoint.tokenizer import load_tokenizer
-from model.errors import ConfigError, DataError
+from model.errors import CheckpointError, ConfigError, DataError
 from model.text.languages.tags import LanguagePair
 from service.cli.main import build_parser, main
 from support.tiny_checkpoint import EN_ZH, ZH_EN, generated_pairs, write_tiny_checkpoint
@@ -85,6 +85,7 @@ def test_a_text_teaches_both_directions_and_no_third_language(tmp_path: Path, fo
         ids, wanted = tokenizer.encode(one, EN_ZH)[:-1], tokenizer.encode_target(other)[:-1]
         lists = [shortlist.ids[slice(*shortlist.offsets[i : i + 2])] for i in ids]
         assert set(wanted) & set(np.concatenate(lists).tolist())
+    names[2] = str(tmp_path / "newer")
     arguments = build_parser().parse_args(["shortlist", str(tmp_path / "three"), *names, *flags])
     with pytest.raises(ConfigError, match="3 directions; text in en and zh-Hans teaches nothing"):
         arguments.run(arguments)
@@ -102,3 +103,15 @@ def test_a_flag_that_cannot_be_and_text_that_is_not_aligned_are_refused(folder: 
     with pytest.raises(DataError, match=r"short\.zh:2: no such line"):
         arguments.run(arguments)
     assert not (folder / "new").exists()
+
+
+@pytest.mark.parametrize("output", ["listed", "text.en", "link"])
+def test_an_output_that_is_there_is_told_before_anything_is_learnt(
+    folder: Path, output: str
+) -> None:
+    names = [str(folder / name) for name in ("tiny", "text.en", "nothing", output)]
+    if output == "link":
+        (folder / output).symlink_to(folder / "nowhere")
+    arguments = build_parser().parse_args(["shortlist", *names])
+    with pytest.raises(CheckpointError, match=rf"{output}: exists; a shortlist is written"):
+        arguments.run(arguments)
