@@ -1,14 +1,15 @@
 """Encodings of text files: which one a file is in, and the way back to bytes.
 
 Owns byte order marks, declarations of XML and HTML, names of encodings, and their refusals. What a
-translation has that an old encoding lacks is written as a reference in XML and HTML; a format that
-has no references says itself what is done about it.
+translation has that an old encoding lacks is written as a reference in XML and HTML, in XML also
+what only browsers take for a part of it; a format that has no references says itself what is done
+about it.
 """
 
 import codecs
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Literal
 
@@ -104,16 +105,28 @@ class Encoded:
         mark: Its byte order mark, if it has one.
         codec: Python's name of its encoding.
         errors: What is done about characters that the encoding lacks.
+        declared: Python's name of the encoding that its other readers take it for, which has fewer
+            characters than `codec`, or nothing.
     """
 
     text: str
     mark: bytes
     codec: str
     errors: Errors = "strict"
+    declared: str = ""
 
     def encoded(self, text: str) -> bytes:
         """Another text, written likewise."""
+        if self.declared:
+            # What the file itself has beyond its declaration stays as it is written there.
+            new = set(text) - set(self.text)
+            lacking = (ord(one) for one in new if not self._has_declared(one))
+            text = text.translate({code: f"&#{code};" for code in lacking})
         return self.mark + text.encode(self.codec, self.errors)
+
+    def _has_declared(self, character: str) -> bool:
+        written = character.encode(self.codec, "ignore")
+        return written.decode(self.declared, "ignore") == character
 
 
 def has_mark(data: bytes) -> bool:
@@ -134,14 +147,20 @@ def decoded(kind: str, data: bytes) -> Encoded:
 def decoded_markup(kind: str, data: bytes) -> Encoded:
     """A file of XML or HTML, in the encoding that it declares.
 
+    Both are read as browsers read. What is new in a file of XML is written so that parsers read it
+    too, which know no wider encoding than the one that is declared.
+
     Raises:
         DocumentError: It is not in that encoding, or the encoding is not known.
     """
     mark, codec = _marked(kind, data)
-    if not codec:
-        name = _declared(data)
-        codec = _as_browsers_read(kind, name) if name else "utf-8"
-    return _decoded(kind, data, mark, codec, "xmlcharrefreplace")
+    if codec:
+        return _decoded(kind, data, mark, codec, "xmlcharrefreplace")
+    name = _declared(data)
+    codec = _as_browsers_read(kind, name) if name else "utf-8"
+    file = _decoded(kind, data, mark, codec, "xmlcharrefreplace")
+    exact = _known(kind, name) if name and kind != "html" else ""
+    return replace(file, declared=exact) if exact in _WIDER and codec != "utf-8" else file
 
 
 def charset_of_text(head: bytes) -> str:

@@ -1,10 +1,14 @@
 """Encodings: which a file is in, which names are known, and which file is refused."""
 
+import html
+import xml.etree.ElementTree as ET
+
 import pytest
 
 from model.documents.formats import open_document
 from model.documents.notation.encoding import decoded, decoded_markup
 from model.errors import DocumentError
+from support.made_documents import epub, members_of
 
 
 @pytest.mark.parametrize("codec", ["utf-32", "utf-32-be"])
@@ -48,3 +52,45 @@ def test_names_mean_what_browsers_know_them_for(label: str, codec: str, text: st
     file = decoded_markup("html", data)
     assert text in file.text
     assert file.encoded(file.text) == data
+
+
+TRANSLATED = "Schön „gut“ – 5 € ① ¥ — · 똠"
+
+
+def translated(declared: str, kind: str) -> bytes:
+    """A file that declares an encoding, with a translation that has more characters."""
+    head = f'<?xml version="1.0" encoding="{declared}"?>'
+    unit = "<trans-unit id='1'><source>Good evening</source></trans-unit>"
+    body = "<r>Good evening</r>" if kind == "xml" else f"<xliff version='1.2'>{unit}</xliff>"
+    return open_document((head + body).encode(), kind).rebuild([TRANSLATED])
+
+
+@pytest.mark.parametrize("kind", ["xml", "xliff"])
+@pytest.mark.parametrize("declared", ["US-ASCII", "ISO-8859-1", "ISO-8859-9", "utf-8"])
+def test_parsers_read_what_xml_in_an_old_encoding_became(declared: str, kind: str) -> None:
+    texts = [one.text for one in ET.fromstring(translated(declared, kind)).iter()]
+    assert texts[-1] == TRANSLATED
+
+
+@pytest.mark.parametrize(
+    "declared", ["US-ASCII", "ISO-8859-1", "GB2312", "GBK", "Shift_JIS", "EUC-KR", "TIS-620"]
+)
+def test_xml_is_written_in_the_very_encoding_that_it_declares(declared: str) -> None:
+    said = html.unescape(translated(declared, "xml").decode(declared))
+    assert said.endswith(f"<r>{TRANSLATED}</r>")
+
+
+def test_a_page_of_a_book_is_written_in_the_very_encoding_that_it_declares() -> None:
+    page = '<?xml version="1.0" encoding="US-ASCII"?><html><p>Good evening</p></html>'
+    document = open_document(epub(page), "epub")
+    rebuilt = members_of(document.rebuild([TRANSLATED] * len(document.texts)))
+    said = rebuilt["o/p 1.xhtml"]
+    assert (said.isascii(), TRANSLATED in html.unescape(said)) == (True, True)
+
+
+def test_what_xml_has_beyond_its_declaration_stays() -> None:
+    data = '<?xml version="1.0" encoding="ISO-8859-1"?><r><a>“Yes”</a><b>—</b></r>'.encode("cp1252")
+    document = open_document(data, "xml")
+    assert document.texts == ("“Yes”",)
+    assert document.rebuild(document.texts) == data
+    assert document.rebuild(["„Ja“ —"]) == data.replace(b"\x93Yes\x94", b"&#8222;Ja\x93 \x97")
