@@ -31,7 +31,9 @@ UNTOUCHED_ELEMENTS = frozenset(
 )
 """What is copied with all that is in it."""
 
-RAW_ELEMENTS = ("script", "style", "xmp", "iframe", "noembed", "noframes", "plaintext")
+RAW_ELEMENTS = frozenset(
+    "script style textarea xmp iframe noembed noframes plaintext".split()  # noqa: SIM905
+)
 """What a browser reads without looking for tags."""
 
 KEPT_SPACE_ELEMENTS = frozenset({"pre", "listing"})

@@ -6,7 +6,8 @@ lost or written anew. What of it is translated is `model.documents.markup.html`.
 A stretch is text only if a browser could not read a tag in it. Whatever the parser takes for text
 although it has `<` before a letter, `/`, `!` or `?` (a tag that never ends, a declaration of no
 known form) stays as it is. The parser is fed once and not asked to make sense of an end that it
-waits for, so its time is linear in the page.
+waits for, so its time is linear in the page. What the parsers of Python's releases read otherwise
+(titles, sections, references in attributes) is read in one way here.
 """
 
 import html
@@ -23,6 +24,7 @@ from model.documents.notation.limits import DocumentLimits, check_events
 EventKind = Literal["start", "end", "empty", "text", "comment", "other"]
 
 _MARKUP = re.compile(r"<[A-Za-z/!?]")
+_SECTION = "<!["
 _CDATA = "<![CDATA["
 _FOREIGN = frozenset({"svg", "math"})
 
@@ -86,6 +88,11 @@ class _Places(HTMLParser):
         self._lines = [0, *(match.end() for match in re.finditer(_LINE_END, markup))]
         self._num_foreign = 0
 
+    def set_cdata_mode(self, elem: str, *, escapable: bool = False) -> None:
+        """Looking for no tags up to an end tag; a title, where later parsers ask, is as others."""
+        if not escapable:
+            super().set_cdata_mode(elem)
+
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self._num_foreign += tag in _FOREIGN
         self._note(Event(kind="start", raw="", name=tag, attributes=tuple(attrs)))
@@ -115,6 +122,12 @@ class _Places(HTMLParser):
 
     def unknown_decl(self, data: str) -> None:
         self._note(Event(kind="comment", raw=data))
+
+    def parse_html_declaration(self, i: int) -> int:
+        """What begins with `<!`; later parsers would not ask for sections."""
+        if self.rawdata.startswith(_SECTION, i):
+            return self.parse_marked_section(i)
+        return super().parse_html_declaration(i)
 
     def parse_marked_section(self, i: int, report: int = 1) -> int:
         """A section of XML inside drawings and formulas, and a comment elsewhere."""

@@ -1,6 +1,7 @@
 import os
 import random
 import re
+from html.parser import HTMLParser
 from pathlib import Path
 
 import lxml.html
@@ -274,3 +275,47 @@ def test_damaged_bytes_are_one_clear_error(tmp_path: Path) -> None:
         open_document(b"<p>abc</p"[:9], "html", limits=DocumentLimits(max_bytes=5))
     with pytest.raises(DocumentError, match="more than 1 texts"):
         open_document(b"<p>a</p><p>b</p>", "html", limits=DocumentLimits(max_texts=1))
+
+
+@pytest.fixture
+def as_later_parsers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python's parser with what its later releases read otherwise."""
+    before = HTMLParser.parse_starttag
+
+    def parse_starttag(self: HTMLParser, i: int) -> int:
+        end = before(self, i)
+        if end > 0 and self.lasttag in ("textarea", "title"):
+            self.set_cdata_mode(self.lasttag, escapable=True)
+        return end
+
+    def parse_html_declaration(self: HTMLParser, i: int) -> int:
+        end = self.rawdata.find("]]>", i)
+        if end > 0:
+            self.unknown_decl(self.rawdata[i + 3 : end])
+        return end + 3 if end > 0 else -1
+
+    monkeypatch.setattr(HTMLParser, "parse_starttag", parse_starttag)
+    monkeypatch.setattr(HTMLParser, "parse_html_declaration", parse_html_declaration)
+    monkeypatch.setattr("html.parser.unescape", lambda value: value.replace("&quot;", '"'))
+
+
+@pytest.mark.usefixtures("as_later_parsers")
+@pytest.mark.parametrize(
+    ("page", "texts"),
+    [
+        ("<title>The report</title><p>Hello.</p>", ("The report", "Hello.")),
+        ("<title>The &lt;b&gt; report", ("The <b> report",)),
+        ("<![CDATA[ x > <p>Hello</p>", ("Hello",)),
+        ("<![CDATA[ x > <p>Hello</p> ]]> <p>You</p>", ("Hello", "You")),
+        ("<svg><title>a</title><![CDATA[ > ]]></svg><p>Hello</p>", ("Hello",)),
+        ('<a href="?a=1&section=2" title="Open &quot;it&quot;">x</a>', ('Open "it"', "x")),
+        ("<p title=b\" alt=cat>x</p>", ("x",)),
+    ],
+)
+def test_later_parsers_find_the_same_texts(page: str, texts: tuple[str, ...]) -> None:
+    assert html_template(page).texts == texts
+
+
+def test_a_text_area_has_no_tags() -> None:
+    page = "<textarea><!-- a <textarea></textarea><p>Hello</p>"
+    assert html_template(page).texts == ("Hello",)
