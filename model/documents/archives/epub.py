@@ -52,7 +52,7 @@ def open_epub(data: bytes, options: DocumentOptions, limits: DocumentLimits) -> 
         events = xml_events(text, "epub", limits)
         if kinds.get(name) == _PAGE:
             page = (_page_event(event) for event in events if event.raw)
-            return read_page(page, "epub", options, limits, unescape=xml_unescape)
+            return read_page(page, "epub", options, limits, unescape=xml_unescape, is_xml=True)
         builder = TemplateBuilder(kind="epub", limits=limits)
         if kinds.get(name) == _DRAWING:
             found = list(events)

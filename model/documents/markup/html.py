@@ -10,15 +10,18 @@ except in `pre`. Inside of what is not to be translated nothing is, `translate="
 
 import html
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import partial
 
 from model.documents.markup.html_elements import (
     BLOCK_ELEMENTS,
     BUTTON_TYPES,
+    ENDED_BY,
     KEPT_SPACE_ELEMENTS,
     META_NAMES,
     OWN_TEXT_ATTRIBUTES,
+    SCOPES,
     TEXT_ATTRIBUTES,
     UNTOUCHED_ELEMENTS,
     VOID_ELEMENTS,
@@ -38,6 +41,8 @@ from model.documents.notation.template import (
 from model.text.marks.inline_codes import ANY_CODE
 
 _PAGE = "html"
+_PARAGRAPH = "p"
+_BLOCKS_WITH_END = BLOCK_ELEMENTS - VOID_ELEMENTS
 _LANGUAGE_ATTRIBUTES = frozenset({"lang", "xml:lang"})
 _TAG = re.compile(r"<[^<>]*+>")
 _TAG_NAME = re.compile(r"<[A-Za-z][^\s/>]*")
@@ -81,10 +86,23 @@ def read_page(
     limits: DocumentLimits,
     *,
     unescape: Escape = html.unescape,
+    is_xml: bool = False,
 ) -> Template:
-    """A page as a template, whatever found its events, and whatever its references mean."""
+    """A page as a template, whatever found its events, and whatever its references mean.
+
+    Args:
+        events: Of it, which joined are the page.
+        kind: Of the document, for its errors.
+        options: Elements by name; case does not matter.
+        limits: On texts.
+        unescape: What its references mean.
+        is_xml: No end tag of it is left out.
+
+    Raises:
+        DocumentError: It is beyond a limit.
+    """
     builder = TemplateBuilder(kind=kind, limits=limits)
-    reader = _PageReader(builder, options, unescape)
+    reader = _PageReader(builder, options, unescape, is_xml=is_xml)
     for event in events:
         reader.read(event)
     reader.close()
@@ -92,19 +110,29 @@ def read_page(
 
 
 class _Untouched:
-    """Element that is being copied, up to its end tag."""
+    """Element that is being copied, up to its end tag, or to what ends it without one."""
 
-    def __init__(self, name: str, *, is_block: bool) -> None:
+    def __init__(self, name: str, *, is_block: bool, is_xml: bool) -> None:
         self.name = name
         self.is_block = is_block
         self.raw: list[str] = []
-        self.depth = 1
-        self.num_blocks = 0
+        self._ended_by: frozenset[str] = frozenset() if is_xml else ENDED_BY.get(name, frozenset())
+        self._depth = 1
+        self._opened: Counter[str] = Counter()  # blocks in it
 
     def is_left(self, event: Event) -> bool:
-        """Whether a tag, which it does not have any more, ends an element around it."""
-        is_outer = event.kind == "end" and event.name in BLOCK_ELEMENTS and self.num_blocks == 0
-        return is_outer and not self.is_block and event.name != self.name
+        """Whether a tag, which it does not have any more, ends it or an element around it."""
+        if event.kind in ("start", "empty"):
+            return event.name in self._ended_by and not any(self._opened[one] for one in SCOPES)
+        is_outer = (
+            event.kind == "end"
+            and event.name in _BLOCKS_WITH_END
+            and event.name != self.name
+            and not self._opened[event.name]
+        )
+        # An end tag of a paragraph behind a block has none to end.
+        is_stray = event.name == _PARAGRAPH and any(self._opened.values())
+        return is_outer and not is_stray and (not self.is_block or bool(self._ended_by))
 
     def take(self, event: Event) -> bool:
         """One more event; whether it was the last."""
@@ -112,17 +140,23 @@ class _Untouched:
         is_start = event.kind == "start" and event.name not in VOID_ELEMENTS
         step = is_start - (event.kind == "end")
         if event.name in BLOCK_ELEMENTS:
-            self.num_blocks = max(0, self.num_blocks + step)
+            self._opened[event.name] = max(0, self._opened[event.name] + step)
         if event.name == self.name:
-            self.depth += step
-        return self.depth == 0
+            self._depth += step
+        return self._depth == 0
 
 
 class _PageReader:
     def __init__(
-        self, builder: TemplateBuilder, options: DocumentOptions, unescape: Escape
+        self,
+        builder: TemplateBuilder,
+        options: DocumentOptions,
+        unescape: Escape,
+        *,
+        is_xml: bool,
     ) -> None:
         self._builder = builder
+        self._is_xml = is_xml
         escaped = partial(reference_escape, unescape=unescape)
         self._assembler = Assembler(builder, escaped=escaped)
         self._ignored = _lowered(options.ignored_elements)
@@ -167,7 +201,7 @@ class _PageReader:
     def _start(self, event: Event) -> None:
         is_block, is_void = event.name in self._blocks, event.name in VOID_ELEMENTS
         if not is_void and self._is_untouched(event):
-            self._untouched = _Untouched(event.name, is_block=is_block)
+            self._untouched = _Untouched(event.name, is_block=is_block, is_xml=self._is_xml)
             self._untouched.raw.append(event.raw)
             return
         if event.name in KEPT_SPACE_ELEMENTS:

@@ -4,6 +4,9 @@ Owns these lists and nothing else; how a page is read with them is `model.docume
 element that is in no list, such as a custom one, is inline, as it is in a browser.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 BLOCK_ELEMENTS = frozenset(
     """
     address applet area article aside audio base basefont bgsound blockquote body br button canvas
@@ -23,6 +26,35 @@ VOID_ELEMENTS = frozenset(
     """.split()  # noqa: SIM905
 )
 """What has no end tag."""
+
+_ROW_GROUPS = "tbody tfoot thead"
+_NOT_IN_PARAGRAPHS = """
+    address article aside blockquote center dd details dialog dir div dl dt fieldset figcaption
+    figure footer form h1 h2 h3 h4 h5 h6 header hgroup hr li listing main menu nav ol p plaintext
+    pre search section summary table ul xmp
+    """
+ENDED_BY: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        name: frozenset(starts.split())
+        for names, starts in (
+            ("p", _NOT_IN_PARAGRAPHS),
+            ("li", "li"),
+            ("dd dt", "dd dt"),
+            ("td th", f"td th tr {_ROW_GROUPS}"),
+            ("tr", f"tr {_ROW_GROUPS}"),
+            (_ROW_GROUPS, _ROW_GROUPS),
+            ("caption colgroup", f"colgroup tr {_ROW_GROUPS}"),
+            ("option", "option optgroup"),
+            ("optgroup", "optgroup"),
+            ("head", "body"),
+        )
+        for name in names.split()
+    }
+)
+"""Whose end tag may be left out, and what begins behind it then."""
+
+SCOPES = frozenset("applet button dir dl marquee menu object ol select table template ul".split())  # noqa: SIM905
+"""Inside of which nothing that begins ends an element around them."""
 
 UNTOUCHED_ELEMENTS = frozenset(
     """

@@ -131,3 +131,9 @@ def test_the_comment_of_an_archive_stays() -> None:
     rebuilt = document.rebuild([text.upper() for text in document.texts])
     with zipfile.ZipFile(io.BytesIO(rebuilt)) as book:
         assert book.comment == b"of a tool"
+
+
+def test_a_page_of_xml_has_all_its_end_tags() -> None:
+    page = "<html><p translate='no'>Kept <div>kept</div> kept</p><p>Four</p></html>"
+    texts = open_document(epub(page), "epub").texts
+    assert ("Four" in texts, [text for text in texts if "kept" in text.lower()]) == (True, [])
