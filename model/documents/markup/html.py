@@ -21,6 +21,7 @@ from model.documents.markup.html_elements import (
     KEPT_SPACE_ELEMENTS,
     META_NAMES,
     OWN_TEXT_ATTRIBUTES,
+    READ_TAGS,
     SCOPES,
     TEXT_ATTRIBUTES,
     UNTOUCHED_ELEMENTS,
@@ -112,10 +113,11 @@ def read_page(
 class _Untouched:
     """Element that is being copied, up to its end tag, or to what ends it without one."""
 
-    def __init__(self, name: str, *, is_block: bool, is_xml: bool) -> None:
+    def __init__(self, name: str, tag: Iterable[Piece], *, is_block: bool, is_xml: bool) -> None:
         self.name = name
         self.is_block = is_block
-        self.raw: list[str] = []
+        self.tag = tuple(tag)
+        self.raw: list[str] = []  # behind it
         self._ended_by: frozenset[str] = frozenset() if is_xml else ENDED_BY.get(name, frozenset())
         self._depth = 1
         self._opened: Counter[str] = Counter()  # blocks in it
@@ -201,8 +203,9 @@ class _PageReader:
     def _start(self, event: Event) -> None:
         is_block, is_void = event.name in self._blocks, event.name in VOID_ELEMENTS
         if not is_void and self._is_untouched(event):
-            self._untouched = _Untouched(event.name, is_block=is_block, is_xml=self._is_xml)
-            self._untouched.raw.append(event.raw)
+            is_read = event.name in READ_TAGS and not self._is_kept(event)
+            tag = self._tag(event) if is_read else (event.raw,)
+            self._untouched = _Untouched(event.name, tag, is_block=is_block, is_xml=self._is_xml)
             return
         if event.name in KEPT_SPACE_ELEMENTS:
             self._num_kept_space += 1
@@ -216,13 +219,16 @@ class _PageReader:
             raw = "".join(untouched.raw)
             has_text = any(map(str.isalnum, _TAG.sub("", raw)))
             kind: TokenKind = "border" if untouched.is_block else "word" if has_text else "lone"
-            self._assembler.add(Token(kind=kind, pieces=(raw,)))
+            self._assembler.add(Token(kind=kind, pieces=(*untouched.tag, raw)))
 
     def _is_untouched(self, event: Event) -> bool:
+        return event.name in UNTOUCHED_ELEMENTS or self._is_kept(event)
+
+    def _is_kept(self, event: Event) -> bool:
+        """Whether somebody says that an element is not to be translated."""
         attributes = dict(reversed(event.attributes))
         return (
-            event.name in UNTOUCHED_ELEMENTS
-            or event.name in self._ignored
+            event.name in self._ignored
             or (attributes.get("translate") or "").lower() == "no"
             or "notranslate" in (attributes.get("class") or "").split()
         )

@@ -63,6 +63,9 @@ UNTOUCHED_ELEMENTS = frozenset(
 )
 """What is copied with all that is in it."""
 
+READ_TAGS = frozenset({"iframe", "textarea"})
+"""Of these, what has attributes that are read by people."""
+
 RAW_ELEMENTS = frozenset(
     "script style textarea xmp iframe noembed noframes plaintext".split()  # noqa: SIM905
 )

@@ -206,6 +206,27 @@ def test_attributes_that_people_read_are_texts() -> None:
     )
 
 
+def test_of_text_areas_and_frames_only_attributes_are_texts() -> None:
+    page = (
+        '<p>a <textarea rows=2 placeholder="the cat" title=it>x <b>y</textarea> b</p>'
+        "<iframe src=x title='a map'><p>z</p></iframe><svg aria-label=c><title>d</title></svg>"
+    )
+    assert in_capitals(page) == (
+        '<p>A <textarea rows=2 placeholder="THE CAT" title="IT">x <b>y</textarea> B</p>'
+        "<iframe src=x title='A MAP'><p>z</p></iframe><svg aria-label=c><title>d</title></svg>"
+    )
+    in_a_sentence = "<p>a <textarea title='x'>y</textarea> b</p>"
+    rebuilt = in_capitals(in_a_sentence, inline_elements=frozenset({"textarea"}))
+    assert rebuilt == "<p>A <textarea title='X'>y</textarea> B</p>"
+
+
+@pytest.mark.parametrize("said", ["translate=no", "class=notranslate", "class=ignored"])
+def test_attributes_of_what_is_not_to_be_translated_are_no_texts(said: str) -> None:
+    for name in ("textarea", "iframe", "p"):
+        options = DocumentOptions(ignored_elements=frozenset({name} if "ignored" in said else ()))
+        assert html_template(f"<{name} title=cat {said}>x</{name}>", options).texts == ()
+
+
 def test_references_are_written_as_they_were() -> None:
     page = "<p>&copy; a&nbsp;b &lt;i&gt; caf&eacute; &#8217; &amp;amp;</p>"
     assert html_template(page).texts == ("© a\u00a0b <i> café ’ &amp;",)
