@@ -65,11 +65,13 @@ def _between(events: Iterable[Event]) -> Iterator[Piece]:
 def _segments(events: Sequence[Event]) -> Iterator[tuple[int, int, bool]]:
     """From the start tag of every segment that may be translated to its end tag.
 
-    With each comes whether its source says that white space has a meaning.
+    With each comes whether its source says that white space has a meaning. Elements of other tools
+    in a segment, whatever they are called, are parts of it.
     """
     allowed, spaces = [True], [False]
+    begun: list[int] = []
     keeps_space = False
-    begin, num_proposals = 0, 0
+    num_proposals = 0
     for place, event in enumerate(events):
         name = event.local_name
         if name in _PROPOSALS:
@@ -82,9 +84,11 @@ def _segments(events: Sequence[Event]) -> Iterator[tuple[int, int, bool]]:
             said = event.attributes.get("translate")
             allowed.append(allowed[-1] if said is None else said == "yes")
         if event.kind == "start" and name in _SEGMENTS:
-            begin = place
-        if event.kind == "end" and name in _SEGMENTS and allowed[-1] and not num_proposals:
-            yield begin, place + 1, keeps_space
+            begun.append(place)
+        if event.kind == "end" and name in _SEGMENTS:
+            begin = begun.pop()
+            if not begun and allowed[-1] and not num_proposals:
+                yield begin, place + 1, keeps_space
         if event.kind == "end" and name in _UNITS:
             allowed.pop()
         if event.kind == "end":

@@ -106,3 +106,20 @@ def test_white_space_that_has_a_meaning_stays() -> None:
         data = OLD.format(f"<trans-unit{attribute}>{said}</trans-unit>")
         text = "one  two\n three" if attribute else "one two three"
         assert open_document(data.encode(), "xliff").texts == (text,)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        '<x:segment n="1"></x:segment>',
+        "<x:segment><x:segment/></x:segment>",
+        "<x:trans-unit><x:source>a</x:source></x:trans-unit>",
+    ],
+)
+def test_elements_of_other_tools_in_a_unit_are_parts_of_it(other: str) -> None:
+    unit = f"<trans-unit id='1'><source>One</source>{{}}{other}</trans-unit>"
+    units = f"{unit}<trans-unit id='2' translate='no'><source>Two</source>{other}</trans-unit>"
+    file = f"<xliff xmlns:x='x' version='1.2'>{units}</xliff>"
+    document = open_document(file.format("").encode(), "xliff")
+    assert document.texts == ("One",)
+    assert document.rebuild(["Eins"]).decode() == file.format("<target>Eins</target>")
