@@ -85,8 +85,11 @@ class Ledger:
         return int(self._searches.ends_at.max())
 
     def longest_past(self) -> int:
-        """Positions of the longest past, the next one included."""
-        return int(self._positions.max()) + 1
+        """Positions of the longest past that still counts, the next one included.
+
+        Reading is a step late, so one that is past its cap may be launched once more.
+        """
+        return int(np.minimum(self._positions, self._searches.ends_at - 1).max()) + 1
 
     def options(self) -> StepOptions:
         """Options of a step of all running sentences; they change when one joins or leaves."""

@@ -81,6 +81,24 @@ def answers_of(runner: Runner) -> dict[int, Finished | Failed]:
 
 
 @pytest.mark.usefixtures("small_start")
+def test_a_sentence_past_its_cap_asks_for_no_column_that_was_not_promised() -> None:
+    """Reading is a step late: one that is over is launched once more beside another."""
+    endless = small_transformer(eos_bias=-20.0, num_encoder_layers=1, num_decoder_layers=1)
+    memory = Memory(endless, PLENTY)
+    session = memory.session()
+    asked = [
+        structs.replace(one, source_ids=one.source_ids[-12:], prefix_ids=(0,))
+        for one in capped(requests(2), 15)
+    ]  # 1 + 15 columns
+    running = admitted(session, asked[:1])
+    session.step()
+    running |= admitted(session, asked[1:])
+    run_out(endless, session, running)
+    (tables,) = memory.tables
+    assert tables.num_columns == 16
+
+
+@pytest.mark.usefixtures("small_start")
 @pytest.mark.parametrize("num_slots", [1, 2, 3, 5])
 def test_in_a_memory_for_few_sentences_all_others_wait_and_get_the_same(
     transformer: Transformer, num_slots: int
