@@ -47,14 +47,12 @@ def load_floats(
     """
     if num_threads is not None:
         torch.set_num_threads(num_threads)
-    checkpoint = load_checkpoint(directory, device=device, manifest=manifest)
-    network = checkpoint.transformer
+    dtype = torch.bfloat16 if compute_type == "bfloat16" else torch.float32
+    checkpoint = load_checkpoint(directory, device=device, dtype=dtype, manifest=manifest)
     warn_if_slow(manifest.network, manifest.name)
-    if compute_type == "bfloat16":
-        network = network.to(torch.bfloat16)
     return Runnable(
         manifest=manifest,
-        network=network,
+        network=checkpoint.transformer,
         tokenizer=checkpoint.tokenizer,
         compute_type=compute_type,
         compute_reason=compute_reason,

@@ -99,7 +99,8 @@ def load_for_decoding(
     """
     with unreplaced(directory):
         manifest = read_manifest(directory)
-        with reporting_shortage(directory, max(_BLOCK_BYTES, weight_bytes(manifest, "int8"))):
+        least = max(_BLOCK_BYTES, weight_bytes(manifest, "int8"))
+        with reporting_shortage(directory, least, device=device):
             shortlist = read_shortlist(directory, manifest) if with_shortlist else None
             runnable = _load(
                 directory,
@@ -132,17 +133,18 @@ def _load(
     if compute_type in ("float32", "bfloat16") or problem is not None:
         from model.float_loading import load_floats  # noqa: PLC0415  # loads torch
 
-        least = weight_bytes(manifest, "float32")
+        is_whole = is_cpu or compute_type == "float32"
+        least = weight_bytes(manifest, "float32") // (1 if is_whole else 2)
         if is_cpu:
             check_memory(directory, least)
         reason = _float_reason(manifest, device) if compute_type == "auto" else "asked_for"
         is_in_the_way = reason not in ("best", "asked_for")
-        with reporting_shortage(directory, least):
+        with reporting_shortage(directory, least, device=device):
             return load_floats(
                 directory,
                 manifest,
                 device=device,
-                compute_type="float32" if is_cpu or compute_type == "float32" else "bfloat16",
+                compute_type="float32" if is_whole else "bfloat16",
                 compute_reason=reason,
                 compute_problem=problem or "" if is_in_the_way else "",
                 num_threads=num_threads,

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from model.errors import MemoryShortageError
+from model.system import devices
 from model.system.host_memory import free_memory
 from model.system.out_of_memory import is_out_of_memory
 
@@ -29,12 +30,13 @@ def check_memory(path: Path, needed_bytes: int) -> None:
 
 
 @contextmanager
-def reporting_shortage(path: Path, needed_bytes: int) -> Iterator[None]:
+def reporting_shortage(path: Path, needed_bytes: int, *, device: object = "cpu") -> Iterator[None]:
     """Block in which any error that says that memory has run out becomes one that says more.
 
     Args:
         path: As of `check_memory`.
         needed_bytes: Likewise.
+        device: Whose memory may run out besides the host's: a name or a `torch.device`.
 
     Raises:
         MemoryShortageError: Memory has run out.
@@ -46,6 +48,15 @@ def reporting_shortage(path: Path, needed_bytes: int) -> Iterator[None]:
     except Exception as error:
         if not is_out_of_memory(error):
             raise
-        raise MemoryShortageError(
-            path, needed_bytes=needed_bytes, free_bytes=free_memory()
-        ) from error
+        is_of_host = isinstance(error, (MemoryError, OSError))
+        free = _free_bytes("cpu" if is_of_host else device)
+        raise MemoryShortageError(path, needed_bytes=needed_bytes, free_bytes=free) from error
+
+
+def _free_bytes(device: object) -> int | None:
+    if devices.device_type(device) == "cpu":
+        return free_memory()
+    try:
+        return devices.free_bytes(device)
+    except RuntimeError:  # the device has not recovered from what went wrong on it
+        return None

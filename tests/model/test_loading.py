@@ -16,7 +16,7 @@ from model.checkpoint.description.config_file import read_manifest
 from model.checkpoint.files.checksums import CHECKSUMS_FILE
 from model.checkpoint.weights import load_checkpoint
 from model.errors import CheckpointError, UnsupportedVariantError
-from model.float_loading import as_served
+from model.float_loading import as_served, load_floats
 from model.loading import _float_reason, load_for_decoding
 from model.native import kernels
 from support.logged import events_of
@@ -129,6 +129,38 @@ def test_every_file_is_compared_with_its_checksum_once(
 def test_bfloat16_is_for_gpus(checkpoint: Path) -> None:
     with pytest.raises(UnsupportedVariantError, match="'bfloat16', which is for GPUs"):
         load_for_decoding(checkpoint, compute_type="bfloat16")
+
+
+@pytest.mark.parametrize("settings", [{}, {"position": "relative"}, {"decoder_cell": "ssru"}])
+def test_a_network_for_bfloat16_is_never_there_in_float32(
+    tmp_path: Path, settings: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = write_tiny_checkpoint(
+        tmp_path / "tiny", network=replace(tiny_network(), **settings)
+    )
+    manifest, moved, to = read_manifest(directory), set[torch.dtype](), torch.Tensor.to
+
+    def noted(tensor: torch.Tensor, *arguments: object, **options: object) -> torch.Tensor:
+        if arguments == ("cpu",):  # to the device
+            moved.add(tensor.dtype)
+        return to(tensor, *arguments, **options)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(torch.Tensor, "to", noted)
+    loaded = load_floats(
+        directory,
+        manifest,
+        device="cpu",
+        compute_type="bfloat16",
+        compute_reason="best",
+        compute_problem="",
+        num_threads=None,
+    )
+    assert moved == {torch.bfloat16}
+    assert isinstance(loaded.network, torch.nn.Module)
+    found = loaded.network.state_dict()
+    wanted = load_checkpoint(directory).transformer.to(torch.bfloat16).state_dict()
+    assert found.keys() == wanted.keys()
+    assert all(torch.equal(found[name], wanted[name]) for name in wanted)
 
 
 def test_a_network_in_memory_is_served_as_it_would_be_from_a_file(checkpoint: Path) -> None:

@@ -174,10 +174,15 @@ def test_without_a_device_the_one_engine_says_what_is_wrong():
     assert placed == (Placement(num_threads=3),)
 
 
-def test_gpus_are_counted_by_the_driver(tmp_path: Path):
+def test_gpus_are_counted_by_the_driver_and_are_none_for_a_torch_of_cpus(tmp_path: Path):
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("there is no C compiler")
+    for_cpus, for_gpus = tmp_path / "cpus", tmp_path / "gpus"
+    for torch, cuda in ((for_cpus, "None"), (for_gpus, "'13.0'")):
+        torch.mkdir()
+        lines = ("debug = False", f"cuda: Optional[str] = {cuda}", "hip: Optional[str] = None")
+        (torch / "version.py").write_text("\n".join(lines))
     source = tmp_path / "driver.c"
     for result, expected in ((0, 3), (100, 0)):
         source.write_text(
@@ -187,9 +192,12 @@ def test_gpus_are_counted_by_the_driver(tmp_path: Path):
         library = tmp_path / f"driver{result}.so"
         command = [compiler, "-shared", "-fPIC", "-o", str(library), str(source)]
         subprocess.run(command, check=True)
-        assert num_gpus(str(library)) == expected
+        assert num_gpus(str(library), torch=for_gpus) == expected
+        assert num_gpus(str(library), torch=for_cpus) == 0
 
 
 def test_without_a_driver_there_is_no_gpu():
-    assert num_gpus("libno-such-driver.so.1") == 0
-    assert num_gpus(ctypes.util.find_library("m") or "libm.so.6") == 0  # a library of another kind
+    torch = Path("/nowhere")
+    assert num_gpus("libno-such-driver.so.1", torch=torch) == 0
+    another = ctypes.util.find_library("m") or "libm.so.6"
+    assert num_gpus(another, torch=torch) == 0

@@ -14,6 +14,7 @@ from model.checkpoint.files.checksums import fingerprint
 from model.checkpoint.manifest import CONFIG_FILE, Manifest
 from model.config import SearchConfig
 from model.decode.footprint import (
+    cache_bytes,
     check_footprint,
     fitting_rows,
     least_limits,
@@ -201,8 +202,10 @@ def _open_lane(
         pacing=Pacing(is_launched=device == "cuda"),
     )
     least = table_bytes(checkpoint.manifest, limits)
+    if device == "cuda":
+        least += cache_bytes(checkpoint.manifest, least_limits(limits))
     try:
-        with reporting_shortage(directory, least):
+        with reporting_shortage(directory, least, device=device):
             for requests in _warmup_batches(checkpoint, limits, is_recorded=device == "cuda"):
                 runner.warm_up(requests)
     except DecodingError as error:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from model.errors import CheckpointError, MemoryShortageError
-from model.system import shortage
+from model.system import devices, shortage
 from model.system.out_of_memory import is_out_of_memory
 from model.system.shortage import check_memory, reporting_shortage
 
@@ -59,6 +59,31 @@ def test_memory_that_has_run_out_is_told(error: Exception) -> None:
     with told as caught, reporting_shortage(MODEL, 2**30):
         raise error
     assert caught.value.__cause__ is error
+
+
+class OutOfMemoryError(RuntimeError):
+    """As torch calls it on a GPU."""
+
+
+@pytest.mark.usefixtures("_three_mebibytes")
+def test_memory_of_a_gpu_is_told_where_that_has_run_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(devices, "free_bytes", lambda device: {"cuda": 7 * 2**20}[device])
+    for error, free in ((OutOfMemoryError(), "7.0 MiB"), (MemoryError(), "3.0 MiB")):
+        with (
+            pytest.raises(MemoryShortageError, match=f"{free} are free"),
+            reporting_shortage(MODEL, 1, device="cuda"),
+        ):
+            raise error
+
+    def broken(_device: object) -> int:
+        raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    monkeypatch.setattr(devices, "free_bytes", broken)
+    with (
+        pytest.raises(MemoryShortageError, match="not so much is free"),
+        reporting_shortage(MODEL, 1, device="cuda"),
+    ):
+        raise OutOfMemoryError
 
 
 @pytest.mark.parametrize(
