@@ -20,7 +20,7 @@ from model.request import DecodeRequest, Hypothesis
 from service.engine.errors import ProtocolError
 from service.priority import Priority
 
-PROTOCOL_VERSION = 11
+PROTOCOL_VERSION = 12
 MAX_FRAME_BYTES = 16 * 1024 * 1024
 ROWS_BUCKETS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 
@@ -55,6 +55,7 @@ class Configure(_Message, frozen=True, kw_only=True, tag="configure"):
         admit_token_budget: Padded source tokens encoded between two steps, at most: measured
             times may allow less.
         reserved_share: Of the rows and slots, those that bulk leaves to interactive segments.
+        beam_size: Of a request that names none; the engine is made warm for it.
         counters_interval_seconds: Shortest time between two `EngineCounters` while busy.
         heartbeat_seconds: Longest time between two `EngineCounters` while idle.
         log_level: Least severe line the engine logs.
@@ -75,6 +76,7 @@ class Configure(_Message, frozen=True, kw_only=True, tag="configure"):
     max_slots: int = 64
     admit_token_budget: int = 1024
     reserved_share: float = 0.25
+    beam_size: int = 4
     counters_interval_seconds: float = 0.25
     heartbeat_seconds: float = 1.0
     log_level: LogLevel = "info"

@@ -52,7 +52,6 @@ _LOGGER = logging.getLogger(__name__)
 
 _WARMUP_TEXT = "1 2 3 4 5 6 7 8 9"
 _WARMUP_LENGTH = 12
-_WARMUP_BEAM = 4
 _BRIEF_LENGTH = 2
 """One token that the network chooses, and the end."""
 
@@ -206,7 +205,9 @@ def _open_lane(
         least += cache_bytes(checkpoint.manifest, least_limits(limits))
     try:
         with reporting_shortage(directory, least, device=device):
-            for requests in _warmup_batches(checkpoint, limits, is_recorded=device == "cuda"):
+            for requests in _warmup_batches(
+                checkpoint, limits, beam_size=configure.beam_size, is_recorded=device == "cuda"
+            ):
                 runner.warm_up(requests)
     except DecodingError as error:
         weights = directory / checkpoint.manifest.files.weights
@@ -265,22 +266,29 @@ def _described(checkpoint: Runnable) -> LoadedCheckpoint:
 
 
 def _warmup_batches(
-    checkpoint: Runnable, limits: SessionLimits, *, is_recorded: bool
+    checkpoint: Runnable, limits: SessionLimits, *, beam_size: int, is_recorded: bool
 ) -> Iterator[list[DecodeRequest]]:
     """As many beams as there is room for, one beam, one greedy sentence; every prefix, briefly.
 
     Where steps are recorded for numbers of sentences, `is_recorded`, beams of all of these, the
     largest first: what is recorded later then finds its memory among what was recorded before.
+    There other programs align, so both searches come with an alignment too.
     """
     max_target_length = checkpoint.manifest.limits.max_target_length
-    beam_size = min(_WARMUP_BEAM, limits.max_rows)
+    beam_size = min(beam_size, limits.max_rows)
 
-    def request(pair: LanguagePair, *, beam_size: int, max_length: int) -> DecodeRequest:
+    def request(
+        pair: LanguagePair, *, beam_size: int, max_length: int, with_alignment: bool = False
+    ) -> DecodeRequest:
         source_ids = checkpoint.tokenizer.encode(_WARMUP_TEXT, pair)
         return DecodeRequest(
             source_ids=tuple(source_ids[-limits.max_source_length :]),
             prefix_ids=tuple(checkpoint.tokenizer.target_prefix(pair)),
-            search=SearchConfig(beam_size=beam_size, max_length=min(max_length, max_target_length)),
+            search=SearchConfig(
+                beam_size=beam_size,
+                max_length=min(max_length, max_target_length),
+                with_alignment=with_alignment,
+            ),
         )
 
     first, *others = _pairs_with_every_prefix(checkpoint.manifest.pairs)
@@ -289,6 +297,9 @@ def _warmup_batches(
     for count in recorded_counts(most) if is_recorded else (most, 1):
         yield [beam] * count
     yield [request(first, beam_size=1, max_length=_WARMUP_LENGTH)]
+    if is_recorded:
+        for size in (beam_size, 1):
+            yield [request(first, beam_size=size, max_length=_BRIEF_LENGTH, with_alignment=True)]
     at_once = min(limits.max_slots, limits.max_rows)
     for begin in range(0, len(others), at_once):
         yield [

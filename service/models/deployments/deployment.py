@@ -387,6 +387,7 @@ def _configuration(
         max_slots=settings.max_slots,
         admit_token_budget=settings.admit_token_budget,
         reserved_share=settings.reserved_share,
+        beam_size=settings.beam_size,
         heartbeat_seconds=_heartbeat_seconds(settings),
         log_level=settings.log_level,
     )

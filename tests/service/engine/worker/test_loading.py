@@ -9,7 +9,9 @@ from model.checkpoint.shortlist import add_shortlist
 from model.config import LengthLimits
 from model.decode.backends.cuda.buckets import rounded_up
 from model.decode.footprint import check_footprint, least_limits, working_bytes
+from model.decode.session import SessionLimits
 from model.errors import DecodingError
+from model.loading import load_for_decoding
 from model.native import kernels
 from model.text.languages.tags import LanguagePair
 from model.text.subwords.pieces import PieceModel
@@ -235,6 +237,26 @@ def test_steps_are_recorded_for_the_largest_number_of_sentences_first() -> None:
     for most in range(1, 70):
         buckets = {rounded_up(count, minimum=1, maximum=most) for count in range(1, most + 1)}
         assert set(loading.recorded_counts(most)) == buckets
+
+
+@pytest.mark.parametrize("is_recorded", [True, False])
+def test_the_default_beam_is_warmed_up_and_where_programs_are_made_its_alignment_too(
+    checkpoint_path, is_recorded
+) -> None:
+    checkpoint = load_for_decoding(checkpoint_path)
+    limits = SessionLimits(max_rows=24, max_slots=8, max_source_length=32, max_target_length=32)
+    batches = list(
+        loading._warmup_batches(checkpoint, limits, beam_size=6, is_recorded=is_recorded)
+    )
+    counts = [
+        len(requests)
+        for requests in batches
+        if requests[0].search.beam_size == 6 and not requests[0].search.with_alignment
+    ]
+    assert counts == ([4, 3, 2, 1] if is_recorded else [4, 1])
+    searches = [request.search for requests in batches for request in requests]
+    aligned = {search.beam_size for search in searches if search.with_alignment}
+    assert aligned == ({6, 1} if is_recorded else set())
 
 
 def test_loading_leaves_attention_of_its_device_to_kernels_that_plan_nothing(
