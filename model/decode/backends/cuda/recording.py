@@ -45,7 +45,8 @@ class CudaGraphs:
 
     A capture neither waits for the device nor empties the allocator's caches, which
     `torch.cuda.graph` does: it has a stream of its own, and what other threads ask of CUDA
-    meanwhile is none of its business.
+    meanwhile is none of its business. It runs nothing, so one that finds no memory is made again
+    when the caches are empty.
     """
 
     def __init__(self) -> None:
@@ -59,7 +60,11 @@ class CudaGraphs:
         if self._keeper is None:
             device = self._stream.device
             self._keeper, _ = self._capture(lambda: torch.zeros(1, device=device))
-        graph, output = self._capture(step)
+        try:
+            graph, output = self._capture(step)
+        except torch.OutOfMemoryError:  # within a capture nothing is given back of what is cached
+            torch.cuda.empty_cache()
+            graph, output = self._capture(step)
 
         def replay() -> Tensor:
             graph.replay()

@@ -138,3 +138,19 @@ def test_a_capture_ends_where_its_step_fails(said):
     with pytest.raises(MemoryError):
         CudaGraphs().record(step)
     assert said[-2:] == ["end", "main stream"]
+
+
+def test_a_capture_that_finds_no_memory_is_made_again_when_the_caches_are_empty(said, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: said.append("emptied"))
+    tries = []
+
+    def step() -> torch.Tensor:
+        tries.append(len(tries))
+        if len(tries) == 1:
+            raise torch.OutOfMemoryError("in a capture")
+        return torch.tensor(2.0)
+
+    assert CudaGraphs().record(step)() == 2.0
+    assert tries == [0, 1]
+    words = [one.split()[0] for one in said if one.split()[0] in ("begin", "end", "emptied")]
+    assert words == ["begin", "end", "begin", "end", "emptied", "begin", "end"]  # the keeper first
