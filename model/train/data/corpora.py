@@ -39,7 +39,7 @@ from model.train.data.store import (
     ingredients_key,
     open_or_build,
 )
-from model.train.data.variants import NO_FORM, vary
+from model.train.data.variants import FORMS, NO_FORM, vary
 from model.train.data.vocabulary import EOS_ID, Vocabularies, load_pieces
 from model.train.files import naming_files, write_whole
 from model.train.stopping import LINES_AT_ONCE, ShouldStop, never, until_stopped
@@ -173,7 +173,8 @@ def text_ingredients(
     for number, item in enumerate(files):
         tag = tag_piece(item.direction) if data.is_tagged else ""
         tags = f"{item.direction.source} {item.direction.target}"
-        found[f"corpus {number + 1}"] = f"{item.label} {tags} {tag}"
+        forms = f" forms {FORMS}" if item.corpus.variant else ""
+        found[f"corpus {number + 1}"] = f"{item.label} {tags} {tag}{forms}"
     try:
         found["the source vocabulary"] = hash_file(vocabularies.source_path)
         found["the target vocabulary"] = hash_file(vocabularies.target_path)

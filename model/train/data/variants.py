@@ -13,12 +13,15 @@ from model.train.config.data import Variant
 NO_FORM = ("", "")
 """In place of a pair that has no other form."""
 
+FORMS = 2
+"""Which forms `vary` makes; part of what a text is made of, so another number for other forms."""
+
 _STOPS = ".!?。！？…"
 _CLOSERS = "\"'”’»」』)）"
 
 
 def vary(variant: Variant, source: str, target: str) -> tuple[str, str]:
-    """A pair in another form, or `NO_FORM`.
+    """A pair in another form, or `NO_FORM` where its source has none.
 
     Args:
         variant: "lower" and "title" change the source alone: the answer is to be written as ever.
@@ -28,7 +31,8 @@ def vary(variant: Variant, source: str, target: str) -> tuple[str, str]:
         target: Its translation.
     """
     varied = _VARIANTS[variant](source, target)
-    return NO_FORM if varied == (source, target) else varied
+    # What changed the target alone would give one source two answers.
+    return NO_FORM if varied[0] == source else varied
 
 
 def _unpunctuated(source: str, target: str) -> tuple[str, str]:

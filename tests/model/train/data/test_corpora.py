@@ -1,10 +1,20 @@
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from model.errors import TrainingError
-from model.train.data.corpora import TEXT_FILE, check_same_text, write_text_facts
+from model.train.config.data import CorpusConfig, Variant
+from model.train.data.corpora import (
+    TEXT_FILE,
+    CorpusFiles,
+    check_same_text,
+    text_ingredients,
+    write_text_facts,
+)
+from model.train.data.vocabulary import Vocabularies
+from support.tiny_runs import EXPERIMENT
 
 INGREDIENTS = {"data.max_length": "100", "en-zh talk, source": "0123"}
 
@@ -22,6 +32,28 @@ def test_text_that_cannot_be_compared_is_refused(tmp_path: Path) -> None:
     (tmp_path / TEXT_FILE).write_text("{}", encoding="utf-8")
     with pytest.raises(TrainingError, match=r"text\.json: cannot be read"):
         check_same_text(tmp_path, INGREDIENTS)
+
+
+def ingredients_of(path: Path, variant: Variant | None) -> dict[str, str]:
+    """Of a corpus whose files are all the same one."""
+    corpus = CorpusConfig(name="talk", licence="CC0-1.0", variant=variant)
+    data = replace(EXPERIMENT.data, train=(corpus,))
+    (direction,) = data.directions
+    files = CorpusFiles(key="", direction=direction, corpus=corpus, source=path, target=path)
+    return text_ingredients([files], data, Vocabularies(source_path=path, target_path=path))
+
+
+def test_a_text_whose_forms_are_made_otherwise_now_is_not_what_a_run_began_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "text"
+    path.write_text("one\n", encoding="utf-8")
+    before, plain = ingredients_of(path, "upper"), ingredients_of(path, None)
+    write_text_facts(tmp_path, before, [])
+    monkeypatch.setattr("model.train.data.corpora.FORMS", 0)
+    with pytest.raises(TrainingError, match=r"changed: corpus 1$"):
+        check_same_text(tmp_path, ingredients_of(path, "upper"))
+    assert ingredients_of(path, None) == plain
 
 
 def test_facts_that_cannot_be_written_end_a_run_with_one_error(

@@ -24,6 +24,12 @@ def test_a_pair_without_another_form_has_none(variant: Variant) -> None:
     assert vary(variant, "42", "42") == NO_FORM
 
 
+@pytest.mark.parametrize("variant", ["lower", "title", "upper"])
+def test_a_source_without_case_has_no_form_however_its_target_is_written(variant: Variant) -> None:
+    assert vary(variant, "猫在睡觉。", "The cat is sleeping.") == NO_FORM
+    assert vary("upper", "A cat sleeps.", "猫在睡觉。") == ("A CAT SLEEPS.", "猫在睡觉。")
+
+
 def test_stops_of_other_scripts_go_as_well() -> None:
     assert vary("unpunctuated", "Really?!", "真的吗？！") == ("Really", "真的吗")
     assert vary("unpunctuated", "Well… ", "嗯……") == ("Well", "嗯")
