@@ -57,6 +57,11 @@ def new_sentences(data: Path) -> list[str]:
 def known_sentences(data: Path) -> Iterator[str]:
     """The English side of the Chinese pair's everyday text, and of all that is held out of it."""
     yield from everyday(data, (OWN,))
+    yield from held_out(data)
+
+
+def held_out(data: Path) -> Iterator[str]:
+    """The English side of every dev and test text of the Chinese pair."""
     for folder in (OWN, "zh-en"):
         for split in ("dev", "test"):
             for path in sorted((data / folder / split).glob("*.en*")):

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import everyday
 import yaml
 from text_files import write_lines
 
@@ -136,6 +137,8 @@ def prepare(
 ) -> None:
     """Translate the texts that an experiment names, unless they are there.
 
+    Another pair's text is translated without what is held out, which goes to the file `kept`.
+
     Raises:
         SystemExit: One that is there was made by another checkpoint, or of another text.
     """
@@ -147,6 +150,8 @@ def prepare(
         if str(path) not in named:
             continue
         source, checkpoint = text_file(data, made_of["source"]), Path(made_of["checkpoint"])
+        if "kept" in made_of:
+            source = write_kept(folder / made_of["kept"], source, data)
         plain = path.with_name(f"untagged-{name}") if "tag" in made_of else path
         words = ["translate", str(source), "--checkpoint", str(checkpoint)]
         words += ["--output", str(plain), *threads]
@@ -166,6 +171,13 @@ def prepare(
         run_all([words])
         if "tag" in made_of:
             write_lines(path, [f"{made_of['tag']}{line}" for line in read_lines(plain)])
+
+
+def write_kept(path: Path, english: Path, data: Path) -> Path:
+    """Write another pair's English text without what is held out of the Chinese pair."""
+    held = {everyday.key(line) for line in everyday.held_out(data)}
+    write_lines(path, (line for line in read_lines(english) if everyday.key(line) not in held))
+    return path
 
 
 def text_file(data: Path, name: str) -> Path:

@@ -10,6 +10,7 @@ import trials
 
 from model.checkpoint.files.checksums import CHECKSUMS_FILE
 from model.train.config.experiment import Experiment, read_experiment
+from model.train.data.parallel import read_lines
 
 Commands = list[Sequence[str]]
 
@@ -91,7 +92,7 @@ def test_only_the_texts_that_a_trial_learns_from_are_translated_and_each_once(
     run(monkeypatch, "recipes", "--only", "tagged-back-translation", "distillation")
     run(monkeypatch, "recipes", "--only", "tagged-back-translation")
     translated = [words for words in commands if words[0] == "translate"]
-    assert [Path(words[1]).name for words in translated] == ["tatoeba-more.en", "tatoeba.zh"]
+    assert [Path(words[1]).name for words in translated] == ["back.en.gz", "tatoeba.zh"]
     assert "--nearest-to" in translated[1]
     text = gzip.decompress((trials.FOLDER / "recipes" / "tagged.zh.gz").read_bytes()).decode()
     assert text == "* 一\n"
@@ -101,7 +102,28 @@ def test_only_the_texts_that_a_trial_learns_from_are_translated_and_each_once(
         if one.source_file
     ]
     assert corpus.source_file == "runs/trials/recipes/tagged.zh.gz"
-    assert corpus.target_file == "data/en-de/train/tatoeba-more.en.gz"
+    assert corpus.target_file == "runs/trials/recipes/back.en.gz"
+
+
+def test_no_trial_learns_what_is_held_out_of_the_pair_from_text_of_another(
+    commands: Commands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("data/en-de/train/tatoeba-more.en").write_text("one\nHeld out, so.\n", encoding="utf-8")
+    path = Path("data/en-zh/dev/everyday.en")
+    path.parent.mkdir()
+    path.write_text("held out: so\n", encoding="utf-8")
+    run(monkeypatch, "recipes")
+    kept = Path("runs/trials/recipes/back.en.gz")
+    assert read_lines(kept) == ["one"]
+    translated = [Path(words[1]) for words in commands if words[0] == "translate"]
+    assert [path for path in translated if "en-zh" not in path.parts] == [kept, kept]
+    for name, one in experiments("recipes").items():
+        for corpus in one.data.directions[0].train:
+            files = [file for file in (corpus.source_file, corpus.target_file) if file]
+            assert {Path(file).parent for file in files} <= {kept.parent}, name
+    path.write_text("one\n", encoding="utf-8")  # held out since
+    with pytest.raises(SystemExit, match=r"back\.zh\.gz was made with another text than"):
+        run(monkeypatch, "recipes", "--only", "back-translation")
 
 
 def test_a_trial_that_is_not_there_is_named(
