@@ -131,7 +131,7 @@ def evaluate(
         references: One for each.
         search: None for the defaults.
         tokenizer: As in `score`; None chooses by the target language.
-        on_finished: Called with the number of segments that just finished.
+        on_finished: As in `Translator.translate`.
 
     Raises:
         ConfigError: As `score`.

@@ -79,7 +79,8 @@ class Translator:
             pair: One of the checkpoint's.
             search: All of it but max_length, which each segment has of its own (`segment_cap`);
                 None for the defaults.
-            on_finished: Called with the number of segments that just finished, each counted once.
+            on_finished: Called with the number of segments that just finished, each counted once:
+                with 0 where they were tried again. What it raises ends the work.
             control: What is wanted of each of them.
 
         Raises:
@@ -178,7 +179,7 @@ class Translator:
                     again[index] = reviewed
                 else:
                     yield index, reviewed
-            waiting, on_finished = again, None
+            waiting, on_finished = again, _uncounted(on_finished)
 
     def _answered(
         self,
@@ -284,6 +285,13 @@ class Translator:
             free_rows -= request.search.beam_size
             chosen.append(waiting.pop())
         return chosen
+
+
+def _uncounted(
+    on_finished: Callable[[int], object] | None,
+) -> Callable[[int], object] | None:
+    """The same, for segments that were counted before."""
+    return None if on_finished is None else lambda _: on_finished(0)
 
 
 def _checked(hypotheses: tuple[Hypothesis, ...]) -> tuple[Hypothesis, ...]:

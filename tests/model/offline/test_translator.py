@@ -11,6 +11,7 @@ from model.errors import InputError
 from model.offline.translator import Translator
 from model.text.constraints.control import Control
 from model.text.constraints.glossary import Entry, Glossary
+from model.train.stopping import StoppedError
 from support.tiny_checkpoint import EN_ZH, generated_pairs, write_tiny_checkpoint
 
 
@@ -56,6 +57,22 @@ def test_progress_counts_every_segment_that_went_to_the_network(directory: Path)
     counts: list[int] = []
     translations = translator.translate(texts, EN_ZH, on_finished=counts.append)
     assert sum(counts) == sum(len(translation.segments) for translation in translations)
+
+
+def test_who_may_stop_a_translation_is_asked_in_later_rounds_too(directory: Path) -> None:
+    texts = ["The cat sees 7.30 rivers."]  # whose number is lost: it is tried again
+    counts: list[int] = []
+    (translation,) = Translator(load_checkpoint(directory)).translate(
+        texts, EN_ZH, on_finished=counts.append
+    )
+    assert sum(counts) == len(translation.segments) == 1
+
+    def stop(num_finished: int) -> None:
+        if not num_finished:
+            raise StoppedError
+
+    with pytest.raises(StoppedError):
+        Translator(load_checkpoint(directory)).translate(texts, EN_ZH, on_finished=stop)
 
 
 def test_a_beam_wider_than_the_session_is_named(directory: Path) -> None:
