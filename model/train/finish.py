@@ -165,7 +165,9 @@ def _finish(
         )
 
     write("")  # without scores; these are of the weights as they are read back
-    runnable = load_for_decoding(directory, device=evaluator.device)
+    # As many threads as the run has; by default every core is taken.
+    num_threads = torch.get_num_threads()
+    runnable = load_for_decoding(directory, device=evaluator.device, num_threads=num_threads)
     translator = Translator(runnable)
     for name, item in text.report.items():
         found = evaluator.evaluate(translator, name, item)

@@ -83,18 +83,19 @@ def test_candidates_with_a_damaged_snapshot_are_left_out_and_the_log_names_them(
         assert fields["candidate"] == f"the average of the last {count} snapshots"
 
 
-def test_what_was_stored_is_scored_on_the_device_of_the_network(
+def test_what_was_stored_is_scored_on_the_device_of_the_network_by_as_many_threads(
     data_folder: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    devices = []
+    asked = []
 
-    def load(directory: Path, *, device: torch.device) -> Runnable:
-        devices.append(device)
-        return load_for_decoding(directory, device=device)
+    def load(directory: Path, *, device: torch.device, num_threads: int) -> Runnable:
+        asked.append((device, num_threads))
+        return load_for_decoding(directory, device=device, num_threads=1)
 
     monkeypatch.setattr("model.train.finish.load_for_decoding", load)
+    monkeypatch.setattr("torch.get_num_threads", lambda: 3)
     finish(data_folder, folder)
-    assert devices == [torch.device("cpu")]
+    assert asked == [(torch.device("cpu"), 3)]
 
 
 def test_a_damaged_snapshot_of_the_last_update_is_made_again_from_the_state(
