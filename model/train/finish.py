@@ -151,6 +151,7 @@ def _finish(
         facts = CardFacts(
             progress=progress,
             reports=text.reports,
+            copies=text.pairs.copies,
             weights=weights,
             scores={name: item.evaluation.scores for name, item in scored.items()},
             beam_size=evaluator.search.beam_size,

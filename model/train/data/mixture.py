@@ -149,6 +149,11 @@ class TrainingPairs:
     def __len__(self) -> int:
         return len(self._stored)
 
+    @property
+    def copies(self) -> tuple[float, ...]:
+        """How often a pair of each entry occurs in an epoch, on average."""
+        return tuple(entry.copies for entry in self._entries)
+
     def epoch_copies(self, epoch: int) -> NDArray[np.int64]:
         """(P,) how often each pair occurs in one epoch."""
         return epoch_copies(self._entries, seed=self._seed, epoch=epoch)

@@ -20,6 +20,7 @@ class CardFacts:
     Attributes:
         progress: Updates, tokens, time.
         reports: What became of each training corpus, in the experiment's order.
+        copies: How often a pair of each of them occurs in an epoch, temperature applied.
         weights: Which snapshots the weights are made of, in words.
         scores: By corpus, such as "test/newstest2019", in the order they are listed.
         beam_size: Of the scores.
@@ -28,6 +29,7 @@ class CardFacts:
 
     progress: Progress
     reports: Sequence[CorpusReport]
+    copies: Sequence[float]
     weights: str
     scores: Mapping[str, Scores]
     beam_size: int
@@ -81,10 +83,12 @@ def _data(experiment: Experiment, facts: CardFacts) -> str:
         (
             prefix + (corpus.label if corpus.url is None else f"[{corpus.label}]({corpus.url})"),
             f"{report.num_kept:,}",
-            f"{corpus.copies:g}",
+            f"{float(f'{copies:.3g}'):g}",  # three digits are enough for a temperature's
             corpus.licence,
         )
-        for (prefix, corpus), report in zip(corpora, facts.reports, strict=True)
+        for (prefix, corpus), report, copies in zip(
+            corpora, facts.reports, facts.copies, strict=True
+        )
     ]
     table = markdown_table(("corpus", "pairs", "times an epoch", "licence"), rows)
     return (

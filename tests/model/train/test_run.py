@@ -190,8 +190,8 @@ def test_a_run_that_draws_its_segments_and_mixes_directions_resumes_exactly(
         assert translation.num_source_tokens > 2
     card = (part / "checkpoint" / "card.md").read_text(encoding="utf-8")
     for row in (
-        "| en-zh: [talk](https://example.org) | 100 | 2 |",
-        "| zh-en: [talk](https://example.org) | 100 | 0.5 |",
+        "| en-zh: [talk](https://example.org) | 100 | 1.67 |",
+        "| zh-en: [talk](https://example.org) | 100 | 0.833 |",
         "| en-zh/dev/held-out |",
         "| zh-en/test/held-out |",
     ):

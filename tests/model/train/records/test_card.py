@@ -16,6 +16,7 @@ FACTS = CardFacts(
     reports=(
         CorpusReport(direction="en-zh", name="talk", num_pairs=100, num_kept=100, dropped={}),
     ),
+    copies=(2.0,),
     weights="the snapshot of update 12",
     scores={"dev/held-out": score(["a b"], ["a b"], tokenizer="none")},
     beam_size=2,
@@ -50,3 +51,12 @@ def test_a_bar_in_a_licence_ends_no_cell() -> None:
     card = write_card(experiment, network(), FACTS, command="dragoman train tiny.yaml")
     (row,) = [line for line in card.splitlines() if "MIT &#124; Apache-2.0" in line]
     assert row.count("|") == 5
+
+
+@pytest.mark.parametrize(
+    ("copies", "text"),
+    [(0.5, "0.5"), (5 / 3, "1.67"), (5 / 6, "0.833"), (1000, "1000")],
+)
+def test_a_card_has_the_copies_of_a_corpus_that_an_epoch_had(copies: float, text: str) -> None:
+    card = write_card(EXPERIMENT, network(), replace(FACTS, copies=(copies,)), command="")
+    assert f"| [talk](https://example.org) | 100 | {text} | CC0-1.0 |" in card
