@@ -4,6 +4,7 @@ Owns the file (three int32 tensors: `always`, `offsets`, `ids`), its entry in th
 copy of a checkpoint that has a shortlist added. What the table means is `model.shortlist`.
 """
 
+import re
 import shutil
 import uuid
 from collections.abc import Mapping
@@ -29,6 +30,10 @@ from model.errors import CheckpointError, ConfigError
 from model.shortlist import Shortlist, shortlist_problems
 from model.system.paths import exists
 
+CARD_HEAD = "## Lexical shortlist"
+"""First line of the note that a card has of its checkpoint's shortlist."""
+
+_CARD_NOTE = re.compile(rb"\n%b\n.*?(?=\n##? |\Z)" % CARD_HEAD.encode(), re.DOTALL)
 _TENSORS = ("always", "offsets", "ids")
 
 
@@ -105,7 +110,7 @@ def add_shortlist(source: Path, destination: Path, shortlist: Shortlist, *, note
         source: The checkpoint; it stays as it is.
         destination: Where the copy will be; nothing may be there.
         shortlist: The table.
-        note: What its card says of it, in Markdown.
+        note: What its card says of it, in Markdown, under `CARD_HEAD`.
 
     Returns:
         The manifest of the copy.
@@ -149,6 +154,8 @@ def _check(shortlist: Shortlist, manifest: Manifest) -> None:
 
 def _card(source: Path, manifest: Manifest, note: str) -> bytes:
     card = read_limited(source / manifest.files.card, MAX_CARD_BYTES)
+    if manifest.shortlist is not None:  # it goes, and so does what is said of it
+        card = _CARD_NOTE.sub(b"", card)
     return card.rstrip() + f"\n\n{note}\n".encode()
 
 

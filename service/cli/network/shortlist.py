@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     from tqdm import tqdm
 
     from model.checkpoint.description.config_file import read_manifest
-    from model.checkpoint.shortlist import add_shortlist, check_new
+    from model.checkpoint.shortlist import CARD_HEAD, add_shortlist, check_new
     from model.checkpoint.tokenizer import load_tokenizer
     from model.train.data.parallel import iterate_parallel
     from model.train.lexicon import learn_shortlist
@@ -85,7 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     num_lines = learnt.num_segments // len(pairs)
     note = (
-        f"## Lexical shortlist\n\nLearnt from {num_lines} aligned lines by IBM model 1: the"
+        f"{CARD_HEAD}\n\nLearnt from {num_lines} aligned lines by IBM model 1: the"
         f" {arguments.frequent} most frequent target tokens and the {arguments.best} likeliest"
         " of each source token. It is used where it is asked for."
     )

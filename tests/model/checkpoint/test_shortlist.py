@@ -13,7 +13,7 @@ from model.checkpoint.description.config_file import read_manifest
 from model.checkpoint.description.consistency import manifest_problems
 from model.checkpoint.files.checksums import CHECKSUMS_FILE, format_checksums
 from model.checkpoint.manifest import CONFIG_FILE, ShortlistEntry
-from model.checkpoint.shortlist import add_shortlist, read_shortlist
+from model.checkpoint.shortlist import CARD_HEAD, add_shortlist, read_shortlist
 from model.errors import CheckpointError, ConfigError
 from model.loading import load_for_decoding
 from support.shortlists import random_shortlist, shortlist_of
@@ -84,6 +84,20 @@ def test_a_second_one_takes_the_place_of_the_first(listed: Path, tmp_path: Path)
     manifest = add_shortlist(listed, tmp_path / "again", other, note="Again.")
     assert read_shortlist(tmp_path / "again", read_manifest(tmp_path / "again")).ids[0] == 7
     assert manifest.shortlist == ShortlistEntry(num_always=0, num_ids=SIZE, with_source=False)
+
+
+def test_a_card_tells_of_the_last_one_alone(listed: Path, tmp_path: Path) -> None:
+    own = copied(listed, tmp_path / "own")
+    with (own / "card.md").open("a", encoding="utf-8") as card:
+        card.write("\n## Of mine\n\nSomething.\n")
+    signed(own)
+    add_shortlist(own, tmp_path / "again", SHORTLIST, note=f"{CARD_HEAD}\n\nAgain.")
+    add_shortlist(tmp_path / "again", tmp_path / "third", SHORTLIST, note=f"{CARD_HEAD}\n\nThird.")
+    text = (tmp_path / "third" / "card.md").read_text(encoding="utf-8")
+    assert text.startswith("# tiny")
+    assert text.endswith("\n\n## Of mine\n\nSomething.\n\n## Lexical shortlist\n\nThird.\n")
+    assert text.count("shortlist") == 1
+    assert "Made at random." not in text
 
 
 def test_it_is_loaded_where_it_is_asked_for_and_only_there(plain: Path, listed: Path) -> None:
