@@ -95,7 +95,9 @@ def trials(
         experiment = yaml.safe_load((HERE / group["base"]).read_text(encoding="utf-8"))
         experiment |= {"name": name, "description": "A trial"}
         experiment["data"]["report"] = MEASURED
-        experiment["run"] |= {"max_minutes": minutes, "time": "processor", "precision": "auto"}
+        # Minutes alone end it: a limit of updates would end fast shapes sooner than slow ones.
+        experiment["run"] |= {"max_updates": 0, "max_minutes": minutes}
+        experiment["run"] |= {"time": "processor", "precision": "auto"}
         without, more = others.pop("without", ()), others.pop("train+", ())
         corpora = experiment["data"]["train"]
         experiment["data"]["train"] = [

@@ -57,7 +57,7 @@ def test_every_trial_is_an_experiment_of_equal_time_that_no_test_set_has_a_say_i
     run(monkeypatch, group)
     found = experiments(group)
     assert found.keys() == trials.read_group(group)["trials"].keys()
-    assert {one.run.time for one in found.values()} == {"processor"}
+    assert {(one.run.time, one.run.max_updates) for one in found.values()} == {("processor", 0)}
     for one in found.values():
         scored = (one.data.directions[0].dev_corpora, one.data.directions[0].report_corpora)
         assert {corpus.split for part in scored for corpus in part} == {"dev"}
