@@ -125,7 +125,9 @@ class TranslationStream(Generic[KeyT]):
 
     def _review(self, text: _Text[KeyT]) -> None:
         text.draft = self._translator.pipeline.review(
-            text.draft, can_hold=self._search.can_hold_phrases
+            text.draft,
+            can_hold=self._search.can_hold_phrases,
+            is_exhaustive=self._search.is_exhaustive,
         )
         if text.draft.asked:
             self._ask(text)

@@ -1,14 +1,17 @@
 """Texts that come while others are translated: the same answers as in one pile."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from model.checkpoint.weights import load_checkpoint
 from model.config import SearchConfig
+from model.decode.session import DecodingSession
 from model.errors import DecodingError, InputError
 from model.offline.stream import TranslationStream
 from model.offline.translator import Translator
+from model.request import DecodeRequest, FinishedSentence, Hypothesis
 from model.text.constraints.control import Control
 from model.text.drafts.segments import Translation
 from support.tiny_checkpoint import EN_ZH, generated_pairs, write_tiny_checkpoint
@@ -61,6 +64,44 @@ def test_a_long_text_does_not_hold_back_a_short_one_of_another_pile(directory: P
     while not stream.is_idle:
         order += [key for key, _ in stream.step()]
     assert order == ["short", "long"]
+
+
+def test_nothing_is_searched_again_that_would_give_the_same(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoint = load_checkpoint(directory)
+    said = Hypothesis(
+        token_ids=tuple(checkpoint.tokenizer.encode_target("她 33")[:-1]),
+        score=-1.0,
+        token_log_probs=(),
+        is_truncated=False,
+    )
+    admitted: list[DecodeRequest] = []
+    admit, step = DecodingSession.admit, DecodingSession.step
+
+    def watched(session: DecodingSession, requests: Sequence[DecodeRequest]) -> list[int]:
+        admitted.extend(requests)
+        return admit(session, requests)
+
+    def saying(session: DecodingSession) -> list[FinishedSentence]:
+        """A number that no source has."""
+        return [
+            FinishedSentence(slot_id=sentence.slot_id, hypotheses=(said,))
+            for sentence in step(session)
+        ]
+
+    monkeypatch.setattr(DecodingSession, "admit", watched)
+    monkeypatch.setattr(DecodingSession, "step", saying)
+    translator = Translator(checkpoint, max_rows=8)
+    for beam_size, num_asked in ((1, 1), (2, 2)):
+        stream: TranslationStream[str] = TranslationStream(
+            translator, EN_ZH, SearchConfig(beam_size=beam_size), Control()
+        )
+        admitted.clear()
+        stream.put(0, "text", "The cat sees the river.")
+        while not stream.is_idle:
+            stream.step()
+        assert len(admitted) == num_asked
 
 
 def test_a_text_without_a_finite_score_is_an_error_of_its_own(directory: Path) -> None:
