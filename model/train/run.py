@@ -24,7 +24,7 @@ from model.train.data.reading import RunText, read_text
 from model.train.data.vocabulary import PAD_ID, START_ID, Vocabularies, load_pieces
 from model.train.finish import finish_run
 from model.train.loop.distributed import Group
-from model.train.loop.precision import precision_on
+from model.train.loop.precision import common_precision
 from model.train.loop.trainer import SilentObserver, Trainer, build_optimiser
 from model.train.loop.validation import Validator
 from model.train.observer import RunObserver, comparable, fingerprint
@@ -91,7 +91,7 @@ def train(
             (`FirstWorkerError`), the first worker failed and reports why.
     """
     group, places = group or Group(), places or KeyPlaces()
-    experiment = _on_device(experiment, device)
+    experiment = _on_device(experiment, device, group)
     start_from = _first_weights(start_from, resume=resume, is_first=group.is_first)
     with ExitStack() as held:
         try:
@@ -137,9 +137,9 @@ def train(
             )
 
 
-def _on_device(experiment: Experiment, device: torch.device) -> Experiment:
+def _on_device(experiment: Experiment, device: torch.device, group: Group) -> Experiment:
     """The experiment with the precision that it is run in, for the report and the card to name."""
-    precision = precision_on(device, experiment.run.precision)
+    precision = common_precision(group, device, experiment.run.precision)
     return replace(experiment, run=replace(experiment.run, precision=precision))
 
 

@@ -39,7 +39,8 @@ class RunConfig:
         precision: "bfloat16" computes encoder and decoder in it (`model.train.loop.working_copy`)
             and the products of the output projection. Weights, embeddings, softmax and the loss are
             float32 either way, and so is what a CPU sums over tokens for norms. "auto" is the
-            faster one of both on the machine that trains (`model.train.loop.precision`).
+            faster one of both on the machine that trains, of several workers the first one's
+            (`model.train.loop.precision`).
         compile: Run the stacks through `torch.compile` while training; needs triton on CUDA, a
             C++ compiler on a CPU.
         max_skipped_updates: An update whose loss or gradient is not finite is skipped; the run
