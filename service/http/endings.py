@@ -38,6 +38,7 @@ WRITE_SECONDS = 30.0
 """Time for a client to read anything of an answer that waits for it."""
 _LAST_LEAVE_SECONDS = 1.0  # when the server itself leaves
 _LAST_HEAD_SECONDS = 0.1  # likewise: what was accepted just now has its first request on the way
+_INTERIM = b"HTTP/1.1 100 "
 _FIRST_POLL_SECONDS = 0.05  # most requests are answered by then
 _MAX_POLL_SECONDS = 1.0
 
@@ -235,7 +236,7 @@ class EndingProtocol(HttpToolsProtocol):
         if started is None or started.response_started:
             return
         if started.scope["http_version"] == "1.1":
-            self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            self.transport.write(_INTERIM + b"Continue\r\n\r\n")
         elif self._has_eof:
             self._leave_timer.start(self._limits.leave_seconds, self.transport.abort)
 
@@ -274,7 +275,8 @@ class AnswerTransport:
 
     An answer's first write is its head. It is held until the next one, which is usually the body
     and comes at once, so that both are one system call and one packet; else until the event loop's
-    next turn.
+    next turn. An interim answer is no head and goes at once: the answer itself may be written past
+    this one (`service.http.whole`).
 
     Args:
         connection: Where it is written.
@@ -289,7 +291,7 @@ class AnswerTransport:
 
     def write(self, data: bytes) -> None:
         """Write a part of the answer."""
-        if not self._is_begun:
+        if not self._is_begun and not data.startswith(_INTERIM):
             self._is_begun = True
             self._head = data
             self._flush = self._connection.loop.call_soon(self._write_head)

@@ -50,6 +50,7 @@ class App:
             reply = JsonReply({})
             reply.raw_headers.append((b"x-given", b"this\r\ninjected: that"))
         elif scope["path"].startswith(("/whole/", "/parts/")):
+            await request.body()
             reply = JsonReply({"path": "größer"}, int(scope["path"][-3:]), {"x-given": "this"})
             if scope["path"].startswith("/parts/"):
                 await Response.__call__(reply, scope, receive, send)

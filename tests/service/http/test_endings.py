@@ -66,6 +66,19 @@ def test_a_head_that_is_the_last_of_an_answer_is_written_before_the_connection_e
     asyncio.run(scenario())
 
 
+def test_an_interim_answer_is_no_head_and_goes_before_what_is_written_past_it() -> None:
+    async def scenario() -> None:
+        wire = Wire(asyncio.get_running_loop())
+        answer = answer_on(wire)
+        answer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        assert wire.writes == [b"HTTP/1.1 100 Continue\r\n\r\n"]
+        answer.write(b"head")
+        answer.write(b"body")
+        assert wire.writes[1:] == [b"headbody"]
+
+    asyncio.run(scenario())
+
+
 def test_a_head_that_nothing_follows_waits_for_nothing() -> None:
     async def scenario() -> None:
         wire = Wire(asyncio.get_running_loop())

@@ -66,6 +66,19 @@ def test_answers_of_requests_that_were_sent_ahead_keep_their_order() -> None:
     asyncio.run(ask())
 
 
+def test_the_interim_answer_to_a_body_that_is_there_already_comes_before_the_answer() -> None:
+    async def ask() -> None:
+        async with serving_app() as served:
+            reader, writer = await served.connect()
+            head = get("/whole/200", b"expect: 100-continue", b"content-length: 2")
+            writer.write(head.replace(b"GET", b"POST") + b"ab" + get("/one", CLOSE))
+            answers = (await reader.read()).split(b"HTTP/1.1 ")[1:]
+            assert [answer[:3] for answer in answers] == [b"100", b"200", b"200"]
+            writer.close()
+
+    asyncio.run(ask())
+
+
 def test_where_the_connection_ends_or_the_head_alone_is_asked_for_uvicorn_answers() -> None:
     async def ask() -> None:
         async with serving_app() as served:
