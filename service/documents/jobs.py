@@ -74,7 +74,7 @@ class DocumentJob:
         result_bytes: Of the translated file.
         work_bytes: Of the files that it has beside its source while it is worked on.
         error: Why there is no result, as a sentence.
-        is_fetched: Whoever had the link to its result has had all of it: nobody need delete it.
+        is_fetched: Whoever could ask for its result has had all of it: nobody need delete it.
     """
 
     id: str

@@ -243,7 +243,7 @@ class DocumentQueue:
         return self._store.files(job.id)
 
     async def note_fetched(self, job_id: str) -> None:
-        """Have a job whose result was fetched by its link give way to its caller's next files."""
+        """Have a job whose result was fetched give way to its caller's next files."""
         job = self._jobs.get(job_id)
         if job is not None and not job.is_fetched:
             with contextlib.suppress(RequestError):  # known while the server runs, and logged

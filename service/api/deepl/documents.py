@@ -6,6 +6,7 @@ Owns these paths, their values and their replies. Options are those of texts, re
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -120,6 +121,7 @@ def build_documents(
     """The routes of documents."""
     router = APIRouter(tags=["DeepL"])
     contract = DeepLDocuments(front=receiving.front, glossaries=glossaries)
+    note_fetched = receiving.queue.note_fetched
 
     async def shown(request: Request, document_id: str) -> DocumentJob:
         """The job whose key the request shows."""
@@ -166,7 +168,7 @@ def build_documents(
     async def result(request: Request) -> Response:
         job = await shown(request, request.path_params["document_id"])
         try:
-            return await receiving.result(job)
+            return await receiving.result(job, on_sent=partial(note_fetched, job.id))
         except RequestError as error:
             if error.problem.code != "document_not_ready":
                 raise
