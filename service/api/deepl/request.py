@@ -189,7 +189,7 @@ def glossary_ids(values: Mapping[str, object]) -> tuple[str, ...]:
         RequestError: A 400.
     """
     one, given = string(values, "glossary_id"), values.get("glossary_ids") or []
-    several = given.split(",") if isinstance(given, str) else given
+    several = given.split(",", MAX_GLOSSARIES) if isinstance(given, str) else given
     if not isinstance(several, list) or not all(isinstance(name, str) for name in several):
         raise unsupported("glossary_ids", limit="a list of strings")
     if len(several) > MAX_GLOSSARIES or (one and several):
@@ -241,6 +241,8 @@ def _tag_names(values: Mapping[str, object], name: str) -> frozenset[str]:
     listed = given if isinstance(given, list) else [] if given is None else [given]
     if len(listed) > MAX_TAG_NAMES or not all(isinstance(one, str) for one in listed):
         raise unsupported(name, limit=f"at most {MAX_TAG_NAMES} strings")
+    if sum(str(text).count(",") + 1 for text in listed) > MAX_TAG_NAMES:
+        raise unsupported(name, limit=f"at most {MAX_TAG_NAMES} names")
     names = [one.strip() for text in listed for one in str(text).split(",")]
     return frozenset(filter(None, names))
 

@@ -5,6 +5,7 @@ their limits, and what becomes of them. The other fields are `service.api.v1.req
 """
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Annotated, Literal
 
 from pydantic import (
@@ -14,6 +15,7 @@ from pydantic import (
     Field,
     TypeAdapter,
     ValidationError,
+    model_validator,
 )
 
 from model.config import (
@@ -57,6 +59,16 @@ class GlossaryEntry(BaseModel):
         description="The term is found only as it is written. Otherwise one in capitals, or with a"
         " first one, gives its target that.",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_one_unknown(cls, values: object) -> object:
+        """The known fields and the first unknown one, as Pydantic has an error for each."""
+        if not isinstance(values, dict):
+            return values
+        known = [name for name in cls.model_fields if name in values]
+        unknown = (name for name in values if name not in cls.model_fields)
+        return {name: values[name] for name in (*known, *islice(unknown, 1))}
 
 
 _ENTRIES: TypeAdapter[list[GlossaryEntry]] = TypeAdapter(

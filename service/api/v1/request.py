@@ -214,9 +214,12 @@ def validated(values: Mapping[str, object], settings: Settings, fields: type[Fie
     Raises:
         RequestError: A 400 or 413.
     """
-    texts = values.get("texts")
-    if isinstance(texts, list):  # of what is too long, Pydantic would look at every element
+    # Of what is too long, Pydantic would look at every element.
+    texts, prefixes = values.get("texts"), values.get("target_prefix")
+    if isinstance(texts, list):
         check_number(texts, settings)
+    if isinstance(prefixes, list):
+        _check_at_most("target_prefix: texts", len(prefixes), settings.max_texts)
     for name in values:
         if name not in fields.model_fields:
             raise unknown_field(name)
@@ -350,6 +353,7 @@ def request_body(
         text,
         {"type": "array", "items": text, "maxItems": settings.max_texts},
     ]
+    properties["target_prefix"]["anyOf"][1]["maxItems"] = settings.max_texts
     properties["timeout_seconds"]["anyOf"][0]["maximum"] = settings.max_timeout_seconds
     # A reference would begin at the root of the document that this becomes a part of.
     entry = schema.pop("$defs")["GlossaryEntry"]
