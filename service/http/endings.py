@@ -24,7 +24,7 @@ from uvicorn.server import ServerState
 from service.errors import Problem
 from service.http.backlog import Backlog, ReadFlow
 from service.http.disconnect import hangup_of
-from service.http.hangups import has_hung_up
+from service.http.hangups import has_hung_up, num_unread_bytes
 from service.http.headers import SECURITY_HEADERS
 from service.http.replies import error_reply
 
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 LEAVE_SECONDS = 5.0
 """Time for a client to take its last answer, or to finish a body that was answered already."""
 WRITE_SECONDS = 30.0
-"""Time for a client to read anything of an answer that waits for it."""
+"""Time for a client to read `MIN_READ_BYTES` of an answer that waits for it, or its end."""
+MIN_READ_BYTES = 2**16
 _LAST_LEAVE_SECONDS = 1.0  # when the server itself leaves
 _LAST_HEAD_SECONDS = 0.1  # likewise: what was accepted just now has its first request on the way
 _INTERIM = b"HTTP/1.1 100 "
@@ -159,12 +160,12 @@ class EndingProtocol(HttpToolsProtocol):
         self._close()
 
     def pause_writing(self) -> None:
-        """Limit the time for the client to read on."""
+        """Expect the client to read on."""
         super().pause_writing()
-        self._write_timer.start(self._limits.write_seconds, self.transport.abort)
+        self._expect_reading(self._write_timer)
 
     def resume_writing(self) -> None:
-        """Lift the limit: the client has read on."""
+        """Expect nothing more: the client has read on."""
         super().resume_writing()
         self._write_timer.stop()
 
@@ -252,15 +253,29 @@ class EndingProtocol(HttpToolsProtocol):
             return
         is_written = not self.transport.get_write_buffer_size()
         self.transport.write_eof()
-        seconds = self._limits.leave_seconds if is_written else self._limits.write_seconds
-        self._leave_timer.start(seconds, self.transport.abort)
+        if is_written:
+            self._leave_timer.start(self._limits.leave_seconds, self.transport.abort)
+        else:
+            self._expect_reading(self._leave_timer)
 
     def _close(self) -> None:
-        """Close when everything is written, and in any case after a while."""
+        """Close when everything is written, or when the client reads next to nothing of it."""
         self._is_leaving = True
         self._head_timer.stop()
         self.transport.close()
-        self._leave_timer.start(self._limits.write_seconds, self.transport.abort)
+        self._expect_reading(self._leave_timer)
+
+    def _expect_reading(self, timer: Timer) -> None:
+        """Look again and again whether the client reads what waits for it, and leave if not."""
+        num_unread = num_unread_bytes(self.transport)
+
+        def look() -> None:
+            if num_unread - num_unread_bytes(self.transport) < MIN_READ_BYTES:
+                self.transport.abort()
+            else:
+                self._expect_reading(timer)
+
+        timer.start(self._limits.write_seconds, look)
 
     def _write_problem(self, problem: Problem) -> None:
         """Answer without an application, as there is no request for one."""

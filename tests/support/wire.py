@@ -18,6 +18,7 @@ from service.http.replies import JsonReply
 from service.listening import listen
 
 LIMIT = 2000
+LARGE = 2**24
 PATIENCE = 30.0
 CLOSE = b"connection: close"
 
@@ -55,6 +56,8 @@ class App:
             if scope["path"].startswith("/parts/"):
                 await Response.__call__(reply, scope, receive, send)
                 return
+        elif scope["path"] == "/piece":
+            reply = PlainTextResponse(b"x" * LARGE)
         elif scope["path"] == "/large":
             reply = StreamingResponse(_large())
         elif scope["path"] == "/full":
@@ -75,7 +78,7 @@ async def until(condition: Callable[[], object]) -> None:
 
 
 async def _large() -> AsyncIterator[bytes]:
-    for _ in range(256):
+    for _ in range(LARGE // 65_536):
         yield b"x" * 65_536
 
 

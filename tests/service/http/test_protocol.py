@@ -1,6 +1,7 @@
 """The protocol under a real server with a small application, spoken to over raw sockets."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from service.http.protocol import MAX_HEADERS, BoundedProtocol
-from support.wire import CLOSE, LIMIT, Served, get, problem_of, serving_app, until
+from support.wire import CLOSE, LARGE, LIMIT, Served, get, problem_of, serving_app, until
 
 TOO_LARGE = (431, "headers_too_large")
 CHUNKED = b"POST /read HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n"
@@ -169,6 +170,37 @@ def test_a_client_that_reads_nothing_is_left(run: Callable[..., None]) -> None:
         writer.write(get("/large"))
         await until(lambda: served.server.server_state.connections)
         await served.until_left()
+        writer.close()
+
+    run(scenario, write_seconds=0.3)
+
+
+@pytest.mark.parametrize("headers", [(), (CLOSE,), (CLOSE, b"content-length: 9")])
+def test_a_client_that_reads_slowly_gets_all_of_its_answer(
+    run: Callable[..., None], headers: tuple[bytes, ...]
+) -> None:
+    async def scenario(served: Served) -> None:
+        reader, writer = await served.connect()
+        writer.write(get("/piece", *headers))
+        await reader.readuntil(b"\r\n\r\n")
+        for _ in range(16):
+            await reader.readexactly(LARGE // 16)
+            await asyncio.sleep(0.1)
+        writer.close()
+        await served.until_left()
+
+    run(scenario, write_seconds=0.5)
+
+
+def test_a_client_that_reads_next_to_nothing_is_left(run: Callable[..., None]) -> None:
+    async def scenario(served: Served) -> None:
+        reader, writer = await served.connect()
+        writer.write(get("/piece"))
+        await reader.readexactly(1)
+        while served.server.server_state.connections:
+            with contextlib.suppress(ConnectionError):
+                await reader.read(1024)
+            await asyncio.sleep(0.02)
         writer.close()
 
     run(scenario, write_seconds=0.3)
