@@ -122,6 +122,8 @@ class Receiver:
             return False
         except OSError:
             mark, descriptors = b"", []
+        for number in descriptors:  # the kernel has any child of this process inherit them
+            os.set_inheritable(number, False)
         if not mark:  # the sender is gone; whoever watches its process closes this
             self._loop.remove_reader(self._channel)
             return False

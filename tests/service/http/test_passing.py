@@ -5,6 +5,7 @@ import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 
@@ -193,6 +194,33 @@ def test_what_finds_no_room_is_sent_later_and_in_order() -> None:
         sender.close()
         own.close()
         other.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_child_of_the_receiver_has_no_connection_of_it() -> None:
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        sending, receiving = channel()
+        sender = Sender(sending, loop)
+        client, served = socket.socketpair()
+        client.setblocking(False)
+        with served:
+            sender.send(served, b"")
+        taken: asyncio.Future[socket.socket] = loop.create_future()
+        receiver = Receiver(receiving, loop, lambda connection, _: taken.set_result(connection))
+        connection = await taken
+        # As uvloop starts one: it closes nothing.
+        child = await asyncio.create_subprocess_exec("cat", stdin=PIPE, close_fds=False)
+        connection.close()
+        try:
+            async with asyncio.timeout(5):
+                assert await loop.sock_recv(client, 1) == b"", "it ends when it is closed here"
+        finally:
+            await child.communicate(b"")
+        client.close()
+        receiver.close()
+        sender.close()
 
     asyncio.run(scenario())
 
