@@ -69,7 +69,8 @@ class Following:
         self._on_finished = on_finished
         self._cache = cache = segment_cache(settings)
         self._metrics.watch_cache(lambda: 0 if cache is None else cache.num_bytes)
-        self._prepared: tuple[int, Deployment] | None = None
+        self._prepared: dict[int, Deployment] = {}
+        self._generation = 0  # that was told to be served last
         self._first: asyncio.Future[Deployment] = asyncio.get_running_loop().create_future()
         self.is_serving = False
 
@@ -101,15 +102,23 @@ class Following:
             cache=self._cache,
             on_looked_up=self._metrics.segments.looked_up,
         )
-        self._prepared = message.generation, deployment
+        if message.generation >= self._generation:  # another one may be served since
+            self._prepared[message.generation] = deployment
         return True
 
     def serve(self, generation: int) -> None:
-        """Serve what was prepared under this number, or nothing."""
-        if self._prepared is None or self._prepared[0] != generation:
+        """Serve what was prepared under this number, or nothing.
+
+        The owner may tell the same number again: it does not know yet that it is served.
+        """
+        if self.is_serving and generation == self._generation:
+            return
+        self._generation = generation
+        deployment = self._prepared.pop(generation, None)
+        self._prepared = {n: later for n, later in self._prepared.items() if n > generation}
+        if deployment is None:
             self.is_serving = False
             return
-        deployment, self._prepared = self._prepared[1], None
         self.routes.take(deployment)
         if self._cache is not None:
             self._cache.clear()

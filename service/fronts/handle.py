@@ -54,7 +54,7 @@ class FrontHandle:
         common: What fronts share.
         figures: Its counts at the last heartbeat.
         is_serving: Whether it answers requests by itself.
-        num_served: Deployments that it has served.
+        has_served: Whether it has ever served one.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class FrontHandle:
         self.common = common
         self.figures: tuple[Family, ...] = ()
         self.is_serving = False
-        self.num_served = 0
+        self.has_served = False
         self._child = child
         self._clock = clock
         self._leases = FrontLeases(common, self.send)
@@ -141,13 +141,18 @@ class FrontHandle:
         raise asyncio.CancelledError
 
     async def serve(self, number: int) -> None:
-        """Have it serve a deployment if it has read that one, else none."""
+        """Have it serve a deployment if it has read that one, else none.
+
+        May be called for one that it serves already, and twice at once.
+        """
         if self._closed.is_set():
             return
-        answer = self._served[number] = asyncio.get_running_loop().create_future()
+        answer = self._served.get(number)
+        if answer is None:
+            answer = self._served[number] = asyncio.get_running_loop().create_future()
         prepared = self._prepared.get(number)
         self.is_serving = prepared is not None and prepared.done() and _is_true(prepared)
-        self.num_served += self.is_serving
+        self.has_served |= self.is_serving
         self.send(Serve(generation=number))
         await asyncio.wait([answer])
 

@@ -251,7 +251,7 @@ class Fronts:
         """
         while self._latest is not None:
             number, deployment = self._latest
-            if deployment.faulty and handle.num_served == 0 and self._is_one_of_several(handle):
+            if deployment.faulty and not handle.has_served and self._is_one_of_several(handle):
                 return
             if not await handle.deploy(number, deployment):
                 return
