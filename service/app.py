@@ -24,6 +24,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from service.access.access import Access, AccessPolicy, Counts, Limiter, key_required
 from service.access.character_counts import CharacterCounts
 from service.access.key_store import KeySources, KeyStore
+from service.access.keys import KeyRing
 from service.access.rates import RateLimiter
 from service.api.admission import Admission
 from service.api.deepl import documents as deepl_documents
@@ -115,6 +116,7 @@ def create_app(
     front: Front | None = None,
     spans: "Spans | None" = None,
     shared: Shared | None = None,
+    held_keys: KeyRing | None = None,
     has_fronts: bool = False,
     clock: Callable[[], float] = time.monotonic,
     new_request_id: Callable[[], str] = lambda: token_hex(16),
@@ -128,6 +130,7 @@ def create_app(
         spans: What traces requests, if anything does; closed with the application. Those of
             segments are made where the front was given them.
         shared: What another process counts and keeps for this one too; None: all of it is here.
+        held_keys: Those that hold in that process; None where the server is open.
         has_fronts: Whether other processes answer requests for translation: then one that comes
             here is answered, and its connection closed, so that the next one finds them.
         clock: Seconds, monotonic.
@@ -142,7 +145,7 @@ def create_app(
     settings = front.settings
     if shared is None:
         shared = _own_parts(settings, clock)
-    keys = _key_store(front)
+    keys = _key_store(front, held_keys)
     access = Access(_access_policy(settings), shared.limiter, keys, shared.counts)
     documents = document_queue(front, access, partial(_routes_of, front.detection))
     glossaries = shared.glossaries
@@ -224,14 +227,14 @@ def _access_policy(settings: Settings) -> AccessPolicy:
     )
 
 
-def _key_store(front: Front) -> KeyStore:
+def _key_store(front: Front, held: KeyRing | None) -> KeyStore:
     settings = front.settings
     sources = KeySources(
         file=settings.api_keys_file,
         directory=settings.api_keys_dir,
         text=settings.api_keys.get_secret_value(),
     )
-    store = KeyStore(sources, on_reload=partial(front.metrics.reloaded, "keys"))
+    store = KeyStore(sources, held=held, on_reload=partial(front.metrics.reloaded, "keys"))
     front.metrics.loaded("keys")
     return store
 

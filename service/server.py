@@ -113,6 +113,7 @@ class Server:
         common = Common(
             front=self._front,
             shared=self._app.state.shared,
+            keys=self._keys,
             generations=self._fronts.generations,
         )
         async with self._fronts.running(

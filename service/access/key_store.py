@@ -73,6 +73,9 @@ class KeyStore:
     Args:
         sources: Where they come from.
         ring: What was read there; None reads it.
+        held: Keys that hold in another process of the same server, which has read them before:
+            where there is a mistake now they hold here too. None where there is no such process,
+            or the server is open.
         on_reload: Called after every further reading with its result.
 
     Attributes:
@@ -80,7 +83,7 @@ class KeyStore:
         is_guarded: There were keys at the start: without one no request is admitted.
 
     Raises:
-        ConfigError: The keys cannot be read.
+        ConfigError: The keys cannot be read, and none are held.
     """
 
     def __init__(
@@ -88,17 +91,23 @@ class KeyStore:
         sources: KeySources,
         *,
         ring: KeyRing | None = None,
+        held: KeyRing | None = None,
         on_reload: Callable[[KeysResult], None] = lambda _: None,
     ) -> None:
         self._sources = sources
         self._on_reload = on_reload
         self._lock = Lock()  # between the watch and a reload that is asked for
         self._read = self._seen = sources.marks()
-        self.ring = sources.load(may_be_none=False) if ring is None else ring
-        self.is_guarded = bool(self.ring)
+        self.ring = self._first(held) if ring is None else ring
+        self.is_guarded = held is not None or bool(self.ring)
 
     def __repr__(self) -> str:
         return f"KeyStore({len(self.ring.keys)} keys)"
+
+    @property
+    def held(self) -> KeyRing | None:
+        """What a store in another process of the server begins with; None where it is open."""
+        return self.ring if self.is_guarded else None
 
     def reload(self) -> None:
         """Read the keys again; requests that were admitted go on.
@@ -129,7 +138,17 @@ class KeyStore:
         try:
             self.reload()
         except ConfigError as error:
-            _LOGGER.error("keys_refused", extra={"fields": {"reason": str(error)}})  # noqa: TRY400  # it is foreseen
+            _log_refused(error)
+
+    def _first(self, held: KeyRing | None) -> KeyRing:
+        """The keys that hold at the start."""
+        try:
+            return self._sources.load(may_be_none=held is not None)
+        except ConfigError as error:
+            if held is None:
+                raise
+            _log_refused(error)
+            return held
 
     async def watch(self, *, seconds: float = _REFRESH_SECONDS) -> None:
         """Check the files every `seconds` until cancelled; returns at once where there are none."""
@@ -139,6 +158,10 @@ class KeyStore:
                 await asyncio.to_thread(self.refresh)
             except Exception:
                 _LOGGER.exception("keys_watch_failed")
+
+
+def _log_refused(error: ConfigError) -> None:
+    _LOGGER.error("keys_refused", extra={"fields": {"reason": str(error)}})
 
 
 def _log_changes(before: KeyRing, after: KeyRing) -> None:

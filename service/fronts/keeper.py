@@ -220,7 +220,9 @@ class Fronts:
             _LOGGER.exception("front_not_started")
             return "exit"
         handle = FrontHandle(child, common, on_connection, clock=self._clock)
-        handle.send(begin_with(self._settings, max_connections=self._max_connections))
+        handle.send(
+            begin_with(self._settings, max_connections=self._max_connections, keys=common.keys.held)
+        )
         self._handles[place] = handle
         self._start_bringing_up(handle)
         try:

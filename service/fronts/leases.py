@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from model.errors import DragomanError
+from service.access.key_store import KeyStore
 from service.app import Shared
 from service.engine.client.submission import SegmentBatch
 from service.engine.messages import Finished
@@ -49,11 +50,13 @@ class Common:
     Attributes:
         front: The owner's own: its requests, which those of fronts count with.
         shared: What is counted and kept.
+        keys: Those that hold in the owner.
         generations: Deployments by the numbers that fronts know them by.
     """
 
     front: Front
     shared: Shared
+    keys: KeyStore
     generations: Mapping[int, Deployment]
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from service.access.keys import KeyRing
 from service.engine.client.submission import SegmentJob
 from service.engine.messages import Finished, FrameReader, Ready
 from service.priority import Priority
@@ -57,10 +58,12 @@ class Begin(_Message, frozen=True, kw_only=True, tag="begin"):
     Attributes:
         settings: Of the server, as JSON would have them; secrets in clear.
         max_connections: Its part of the connections that may be open.
+        keys: Those that hold, by their hashes; None where the server is open.
     """
 
     settings: dict[str, Any]
     max_connections: int
+    keys: KeyRing | None
 
 
 class Deploy(_Message, frozen=True, kw_only=True, tag="deploy"):

@@ -15,6 +15,7 @@ import uvicorn
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
+from service.access.keys import KeyRing
 from service.app import Shared, create_app
 from service.engine.errors import ProtocolError
 from service.front import Front
@@ -78,7 +79,7 @@ class FrontServer:
         self._sender = Sender(passing, asyncio.get_running_loop())
         self._metrics = Metrics(CollectorRegistry())
         self._tasks: set[asyncio.Task[None]] = set()
-        app = self._app(settings)
+        app = self._app(settings, begin.keys)
         self._keys = app.state.keys
         self._own = {(method.encode(), path.encode()) for method, path in app.state.endpoints}
         config = uvicorn_config(
@@ -121,7 +122,7 @@ class FrontServer:
             await asyncio.wait([listening])
             self._sender.close()
 
-    def _app(self, settings: Settings) -> FastAPI:
+    def _app(self, settings: Settings, keys: KeyRing | None) -> FastAPI:
         spans = open_tracing(settings)
         on_finished = None if spans is None else spans.segments_finished
 
@@ -136,7 +137,7 @@ class FrontServer:
             glossaries=RemoteGlossaries(self._link),
             close=_nothing,
         )
-        return create_app(front=self._front, spans=spans, shared=shared)
+        return create_app(front=self._front, spans=spans, shared=shared, held_keys=keys)
 
     async def _listen(self) -> None:
         try:

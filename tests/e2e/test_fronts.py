@@ -225,6 +225,25 @@ def test_a_front_that_hangs_is_killed_and_replaced_while_the_other_answers(
         _check_replaced(server, victim, other, "hang")
 
 
+def test_a_front_that_starts_while_the_keys_have_a_mistake_takes_those_that_hold(
+    served_checkpoint: Path, tmp_path: Path
+) -> None:
+    keys = tmp_path / "keys.toml"
+    keys.write_text(KEYS["DRAGOMAN_API_KEYS"])
+    named = {"DRAGOMAN_API_KEYS_FILE": str(keys)}
+    with _two_fronts(served_checkpoint, tmp_path / "log.jsonl", **named) as server:
+        victim, other = _fronts(server)
+        keys.write_text("a mistake")
+        os.kill(victim, signal.SIGKILL)
+        _wait(lambda: server.metrics().get("dragoman_front_restarts_total{reason=exit}") == 1)
+        _wait_fronts(server)
+        with _stopped(other), server.client() as client:
+            assert _translate(client, TEXTS[6]).status_code == 401
+            client.headers.update(BEARER)
+            assert _translate(client, TEXTS[6]).status_code == 200
+        assert server.metrics()["dragoman_front_restarts_total{reason=exit}"] == 1
+
+
 @pytest.mark.replicas
 def test_a_reload_under_load_reaches_all_fronts_and_costs_no_request(
     served_checkpoint: Path, tmp_path: Path

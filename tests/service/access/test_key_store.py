@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from model.errors import ConfigError
 from service.access.key_store import KeySources, KeysResult, KeyStore
 from service.access.keys import ApiKey
 
@@ -136,6 +137,38 @@ def test_a_directory_that_cannot_be_read_changes_nothing_and_one_that_is_gone_wi
     _refresh_until_at_rest(store)
     assert (_names(store), results) == ([], ["failure", "success"])
     assert store.is_guarded
+
+
+@pytest.mark.parametrize("text", ["nonsense", 'alice = { sha256 = "short" }\n'])
+def test_a_process_that_starts_at_a_mistake_holds_the_keys_that_another_one_has_read(
+    store: KeyStore, folder: Path, caplog: pytest.LogCaptureFixture, text: str
+) -> None:
+    (folder / "alice.toml").write_text(text)
+    sources = KeySources(directory=folder)
+    with pytest.raises(ConfigError, match=r"alice\.toml"):
+        KeyStore(sources)
+    later = KeyStore(sources, held=store.held)
+    assert (later.ring, later.is_guarded) == (store.ring, True)
+    assert [record.getMessage() for record in caplog.records] == ["keys_refused"]
+    (folder / "alice.toml").write_text(_lines("carol"))
+    _refresh_until_at_rest(later)
+    assert _names(later) == ["bob", "carol"]
+
+
+def test_a_process_that_starts_later_has_the_keys_of_today_and_is_never_open(
+    store: KeyStore, folder: Path
+) -> None:
+    (folder / "alice.toml").unlink()
+    assert _names(KeyStore(KeySources(directory=folder), held=store.held)) == ["bob"]
+    (folder / "bob.toml").unlink()
+    later = KeyStore(KeySources(directory=folder), held=store.held)
+    assert (_names(later), later.is_guarded) == ([], True)
+
+
+def test_a_store_of_an_open_server_holds_nothing() -> None:
+    store = KeyStore(KeySources())
+    assert store.held is None
+    assert not KeyStore(KeySources(), held=store.held).is_guarded
 
 
 def test_who_came_went_and_changed_is_logged_by_name_without_any_key(

@@ -97,6 +97,7 @@ def _run(
             common = Common(
                 front=served.front,
                 shared=served.app.state.shared,
+                keys=served.app.state.keys,
                 generations={1: served.front.deployments[0]},
             )
             fronts = [await stack.enter_async_context(_front(common)) for _ in range(2)]

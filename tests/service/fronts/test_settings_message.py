@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from service.access.keys import ApiKey, KeyRing
 from service.engine.messages import encode_frame
 from service.fronts.messages import owner_messages
 from service.fronts.settings_message import begin_with, settings_of
@@ -22,10 +23,12 @@ def test_settings_arrive_as_they_were() -> None:
         preferred="a, b",  # type: ignore[arg-type]
         segment_cache="64M",  # type: ignore[arg-type]
     )
-    frame = encode_frame(begin_with(settings, max_connections=250))
+    keys = KeyRing((ApiKey(name="ann", sha256=bytes(range(32)), is_admin=True),))
+    frame = encode_frame(begin_with(settings, max_connections=250, keys=keys))
     [begin] = owner_messages().feed(frame)
     assert settings_of(begin) == settings  # type: ignore[arg-type]  # it is the only one
     assert begin.max_connections == 250  # type: ignore[union-attr]
+    assert begin.keys == keys  # type: ignore[union-attr]
 
 
 def test_several_fronts_and_checkpoints_on_demand_are_refused_together() -> None:
