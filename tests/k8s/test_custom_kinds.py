@@ -56,7 +56,7 @@ def test_what_its_makers_would_refuse_is_refused(
 ) -> None:
     found = _of(kind)
     if not found:
-        pytest.skip("there is no helm; .ci/manifests fetches it")
+        pytest.skip("there is no helm; .ci/helm fetches it")
     wrong: Any = copy.deepcopy(found[0])
     inner = wrong
     for step in path[:-1]:

@@ -19,7 +19,7 @@ CHART = K8S / "chart"
 EVERYTHING = ROOT / "tests/k8s/values/everything.yaml"
 _FETCHED = ROOT / "build/helm/helm"
 HELM = shutil.which("helm") or (str(_FETCHED) if _FETCHED.is_file() else None)
-needs_helm = pytest.mark.skipif(HELM is None, reason="there is no helm; .ci/manifests fetches it")
+needs_helm = pytest.mark.skipif(HELM is None, reason="there is no helm; .ci/helm fetches it")
 
 
 def run_helm(*arguments: str) -> "subprocess.CompletedProcess[str]":
