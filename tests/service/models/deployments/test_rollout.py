@@ -2,6 +2,8 @@
 
 import asyncio
 import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry
@@ -58,19 +60,25 @@ class _Follower:
         self._note("switch", deployment)
 
 
+@asynccontextmanager
+async def _before_a_reload(tmp_path: Path) -> AsyncIterator[tuple[Front, _Follower]]:
+    """A front that serves with a follower, and whose checkpoint is another one since."""
+    checkpoint = write_tiny_checkpoint(tmp_path / "tiny", pairs=(EN_ZH,))
+    follower = _Follower()
+    settings = Settings(checkpoint=checkpoint, device="cpu", num_threads=1, detection="off")
+    follower.front = front = Front(settings, Metrics(CollectorRegistry()), followers=follower)
+    async with front.running():
+        while front.phase is Phase.BOOTING:  # noqa: ASYNC110  # there is no event
+            await asyncio.sleep(0.01)
+        write_tiny_checkpoint(checkpoint, name="newer", pairs=(EN_ZH,), seed=6)
+        yield front, follower
+
+
 def test_followers_are_prepared_before_and_switched_after_and_old_engines_wait_for_them(
     tmp_path: Path,
 ) -> None:
-    checkpoint = write_tiny_checkpoint(tmp_path / "tiny", pairs=(EN_ZH,))
-
     async def scenario() -> None:
-        follower = _Follower()
-        settings = Settings(checkpoint=checkpoint, device="cpu", num_threads=1, detection="off")
-        follower.front = front = Front(settings, Metrics(CollectorRegistry()), followers=follower)
-        async with front.running():
-            while front.phase is Phase.BOOTING:  # noqa: ASYNC110  # there is no event
-                await asyncio.sleep(0.01)
-            write_tiny_checkpoint(checkpoint, name="newer", pairs=(EN_ZH,), seed=6)
+        async with _before_a_reload(tmp_path) as (front, follower):
             await front.reload()
         assert follower.told == [
             ("began", ("tiny",), True),
@@ -84,16 +92,8 @@ def test_followers_are_prepared_before_and_switched_after_and_old_engines_wait_f
 def test_an_engine_without_its_files_waits_for_the_reload_that_runs_and_asks_for_no_other(
     tmp_path: Path,
 ) -> None:
-    checkpoint = write_tiny_checkpoint(tmp_path / "tiny", pairs=(EN_ZH,))
-
     async def scenario() -> None:
-        follower = _Follower()
-        settings = Settings(checkpoint=checkpoint, device="cpu", num_threads=1, detection="off")
-        follower.front = front = Front(settings, Metrics(CollectorRegistry()), followers=follower)
-        async with front.running():
-            while front.phase is Phase.BOOTING:  # noqa: ASYNC110  # there is no event
-                await asyncio.sleep(0.01)
-            write_tiny_checkpoint(checkpoint, name="newer", pairs=(EN_ZH,), seed=6)
+        async with _before_a_reload(tmp_path) as (front, follower):
             _, is_replaced = await asyncio.gather(
                 front.reload(), front._rollout._replace_outdated()
             )
