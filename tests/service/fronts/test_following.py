@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from service.engine.messages import LoadedCheckpoint, Ready
 from service.front import Front
 from service.fronts.following import Following
 from service.fronts.link import Link, RemoteEngines
@@ -18,25 +17,7 @@ from service.models.checkpoints.discovery import load_checkpoints
 from service.settings import Settings
 from service.telemetry.metrics import Metrics
 from support.tiny_checkpoint import EN_ZH, write_tiny_checkpoint
-
-READY = Ready(
-    protocol_version=1,
-    device="cpu",
-    num_threads=1,
-    load_seconds=1.0,
-    warmup_seconds=0.5,
-    max_rows=16,
-    max_slots=8,
-    checkpoints=(
-        LoadedCheckpoint(
-            name="tiny",
-            compute_type="float32",
-            max_source_length=64,
-            max_target_length=64,
-            max_prefix_length=1,
-        ),
-    ),
-)
+from support.warm_engines import loaded_checkpoint, warm_engine
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +35,7 @@ def _deploy(generation: int, place: Place) -> Deploy:
         unloaded=(),
         faulty=(),
         left_out=(),
-        ready=READY,
+        ready=warm_engine(loaded_checkpoint()),
         max_request_segments=8,
     )
 

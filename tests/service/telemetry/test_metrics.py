@@ -8,32 +8,16 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from model.arithmetic import ComputeReason
 from model.native import kernels
-from service.engine.messages import ROWS_BUCKETS, EngineCounters, LoadedCheckpoint, Ready
+from service.engine.messages import ROWS_BUCKETS, EngineCounters, Ready
 from service.labels import MAX_UNLOADED, Served
 from service.telemetry.engine_metrics import START, EngineCollector, EngineFacts
 from service.telemetry.metrics import Metrics
 from service.telemetry.replica_metrics import ReplicaFacts
+from support.warm_engines import loaded_checkpoint, warm_engine
 
 REASONS: dict[str, ComputeReason] = {"tiny": "processor", "other": "asked_for"}
-READY = Ready(
-    protocol_version=1,
-    device="cpu",
-    num_threads=1,
-    load_seconds=1.0,
-    warmup_seconds=0.5,
-    max_rows=128,
-    max_slots=64,
-    checkpoints=tuple(
-        LoadedCheckpoint(
-            name=name,
-            compute_type="float32",
-            compute_reason=reason,
-            max_source_length=64,
-            max_target_length=64,
-            max_prefix_length=1,
-        )
-        for name, reason in REASONS.items()
-    ),
+READY = warm_engine(
+    *(loaded_checkpoint(name, compute_reason=reason) for name, reason in REASONS.items())
 )
 
 
