@@ -48,5 +48,6 @@ def test_a_bundled_checkpoint_translates_and_accounts_for_itself(directory: Path
     assert all(f"[{one.corpus}]({one.url})" in card for one in manifest.licences)
     assert all(one.licence in card for one in manifest.licences)
     assert manifest.licence in card
+    assert f"positions {manifest.network.position};" in card
     assert f"dragoman train experiments/{directory.name}.yaml" in card
     assert "test/tatoeba-test-v2021-08-07 |" in card

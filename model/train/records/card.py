@@ -67,7 +67,7 @@ def _network(experiment: Experiment, transformer: Transformer) -> str:
         "## Network\n\n"
         f"Transformer, {config.num_encoder_layers} encoder and {config.num_decoder_layers}"
         f" decoder layers, d_model {config.d_model}, d_ff {config.d_ff}, {config.num_heads}"
-        f" heads, {config.norm_placement}-norm, {config.activation};"
+        f" heads, {config.norm_placement}-norm, {config.activation}, positions {config.position};"
         f" {num_parameters:,} parameters. {side.capitalize()} SentencePiece {kind} vocabulary of"
         f" {config.vocab_size:,} pieces. Sentences of up to {experiment.data.max_length} tokens."
     )

@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import pytest
 
+from model.nn.transformer import Transformer
 from model.offline.evaluate import score
 from model.train.config.run import BleuTokenizer
 from model.train.data.batching import BatchPosition
@@ -35,6 +36,14 @@ def test_a_card_says_what_kind_of_text_was_scored(
     card = write_card(experiment, network(), FACTS, command="dragoman train tiny.yaml")
     assert f"{text}, of the stored int8 weights" in card
     assert ("detokenised" in card) == (tokenizer != "none")
+
+
+def test_a_card_says_how_order_enters_the_network() -> None:
+    """Marian's own sinusoids are others than those of its networks in transformers."""
+    for position in ("sinusoidal-marian", "sinusoidal-m2m100"):
+        transformer = Transformer(replace(network().config, position=position))
+        card = write_card(EXPERIMENT, transformer, FACTS, command="dragoman train tiny.yaml")
+        assert f"relu, positions {position};" in card
 
 
 @pytest.mark.parametrize(("num_epochs", "text"), [(0, "0 whole epochs"), (1, "1 whole epoch;")])
