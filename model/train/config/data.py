@@ -34,6 +34,7 @@ class CorpusConfig:
             it is looked for from the working folder.
         target_file: Another file for the target side, such as what a teacher translated.
         variant: Another form of its pairs, as people also type; pairs without one are left out.
+        max_characters: Its pairs with a longer side are left out; None keeps them.
     """
 
     name: str
@@ -43,6 +44,7 @@ class CorpusConfig:
     source_file: str | None = None
     target_file: str | None = None
     variant: Variant | None = None
+    max_characters: int | None = None
 
     def __post_init__(self) -> None:
         """Reject an empty name or licence, and a number of copies that cannot be."""
@@ -61,12 +63,18 @@ class CorpusConfig:
                 f"data.train.copies is {self.copies:g}; it must be from {_MIN_COPIES:f} to"
                 f" {_MAX_COPIES}"
             )
+        if self.max_characters is not None and self.max_characters < 1:
+            raise ConfigError(
+                f"data.train.max_characters is {self.max_characters}; it must be at least 1"
+            )
 
     @property
     def label(self) -> str:
         """Name that no other corpus of its direction has."""
         files = " + ".join(name for name in (self.source_file, self.target_file) if name)
-        name = f"{self.name}, {self.variant}" if self.variant else self.name
+        limit = self.max_characters
+        parts = [self.name, self.variant, limit and f"at most {limit} characters"]
+        name = ", ".join(filter(None, parts))
         return f"{name} with {files}" if files else name
 
 

@@ -316,6 +316,8 @@ def _filter_direction(
         with places.blame(item.key):
             while chunk := list(islice(lines, LINES_AT_ONCE)):
                 found = line_filter.verdicts(chunk)
+                if (limit := item.corpus.max_characters) is not None:
+                    found[[max(map(len, pair)) > limit for pair in chunk]] = Verdict.CHARACTERS
                 if item.corpus.variant is not None:
                     found[[pair == NO_FORM for pair in chunk]] = Verdict.NO_VARIANT
                 verdicts += found.tobytes()

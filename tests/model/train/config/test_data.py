@@ -60,6 +60,7 @@ def test_what_changes_the_batches_changes_the_fingerprint_and_nothing_else_does(
     changed = [
         replace(DATA, train=(replace(TALK, copies=0.5),)),
         replace(DATA, train=(TALK, replace(TALK, name="more"))),
+        replace(DATA, train=(replace(TALK, max_characters=24),)),
         replace(DATA, max_length=20),
         replace(DATA, filters=FilterConfig(drop_duplicates=True)),
         replace(DATA, filters=FilterConfig(language_margin=0.2)),
@@ -83,6 +84,14 @@ def test_a_corpus_with_another_side_has_a_name_of_its_own() -> None:
     assert [corpus.label for corpus in both.train] == ["talk", "talk with runs/teacher/talk.zh"]
     typed = replace(taught, variant="lower")
     assert typed.label == "talk, lower with runs/teacher/talk.zh"
+    short = replace(typed, max_characters=24)
+    assert short.label == "talk, lower, at most 24 characters with runs/teacher/talk.zh"
+
+
+@pytest.mark.parametrize("limit", [0, -1])
+def test_a_corpus_without_any_character_is_refused(limit: int) -> None:
+    with pytest.raises(ConfigError, match=r"data\.train\.max_characters is .*; it must be at least"):
+        replace(TALK, max_characters=limit)
 
 
 @pytest.mark.parametrize(

@@ -212,6 +212,19 @@ def test_a_corpus_can_stand_there_again_in_another_form(folder: Path) -> None:
     ]
 
 
+def test_short_pairs_of_a_corpus_can_occur_more_often_than_the_rest(folder: Path) -> None:
+    longest = [max(map(len, pair)) for pair in PAIRS[:70]]  # as `folder` has them
+    limit = sorted(longest)[30]
+    num_short = sum(one <= limit for one in longest)
+    corpora = (replace(TALK, max_characters=limit, copies=3), TALK)
+    data = replace(DATA, train=corpora, filters=FilterConfig(drop_duplicates=True))
+    text = read(folder, replace(EXPERIMENT, data=data))
+    short, rest = text.reports
+    assert short.dropped == {"characters": 70 - num_short}
+    assert rest.dropped == {"duplicate": num_short}
+    assert text.pairs.epoch_copies(0).tolist() == [3] * num_short + [1] * (70 - num_short)
+
+
 def test_the_target_of_a_corpus_can_be_another_file(folder: Path) -> None:
     teacher = folder / "teacher.zh.gz"
     teacher.write_bytes(gzip.compress("".join(f"{pair[1]}！\n" for pair in PAIRS[:70]).encode()))
