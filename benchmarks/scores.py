@@ -2,8 +2,9 @@
 
 Translates public dev and test sets as the server does (the stored weights, the best arithmetic this
 machine has, beam 4), writes benchmarks/results/scores-<time>.json, and prints one table for each
-direction, with the scores that others published beside ours. DATA holds `PAIR/{dev,test}` with
-`CORPUS.LANGUAGE` or `CORPUS.LANGUAGE.gz`, one sentence a line.
+direction, with the scores that others published beside ours. Where pairs of a set stand in the text
+that a checkpoint learnt from, it is scored without them too. DATA holds `PAIR/{train,dev,test}`
+with `CORPUS.LANGUAGE` or `CORPUS.LANGUAGE.gz`, one sentence a line.
 """
 
 import argparse
@@ -12,14 +13,16 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from itertools import groupby
+from itertools import compress, groupby
+from operator import not_
 from pathlib import Path
 
+from benchmarks.learnt_pairs import read_learnt_pairs
 from benchmarks.machine import describe_command, describe_machine
 from benchmarks.results_file import RESULTS, write_result
 from model.config import SearchConfig
 from model.loading import load_for_decoding
-from model.offline.evaluate import evaluate
+from model.offline.evaluate import default_tokenizer, evaluate, score
 from model.offline.translator import Translator
 from model.text.languages.tags import LanguagePair, primary_language
 from model.train.data.parallel import find_text, read_lines
@@ -137,6 +140,9 @@ class Row:
         bleu_signature: sacrebleu's.
         chrf_signature: sacrebleu's.
         seconds: That translating and scoring took.
+        num_learnt: Segments that stand, with this translation, in the checkpoint's training text.
+        bleu_unlearnt: Of the others; None where there are no such segments.
+        chrf_unlearnt: Likewise.
     """
 
     checkpoint: str
@@ -148,6 +154,9 @@ class Row:
     bleu_signature: str
     chrf_signature: str
     seconds: float
+    num_learnt: int = 0
+    bleu_unlearnt: float | None = None
+    chrf_unlearnt: float | None = None
 
 
 def main() -> None:
@@ -196,10 +205,22 @@ def score_checkpoint(directory: Path, data: Path) -> Iterator[Row]:
     search = SearchConfig(beam_size=BEAM_SIZE)
     for pair in checkpoint.manifest.pairs:
         direction = f"{primary_language(pair.source)}-{primary_language(pair.target)}"
+        corpora = [licence.corpus for licence in checkpoint.manifest.licences]
+        learnt = read_learnt_pairs(data, corpora, pair)
         for text in SETS.get(direction, ()):
             sources, references = read_sides(data, text, pair)
             started = time.perf_counter()
-            scores = evaluate(translator, pair, sources, references, search=search).scores
+            found = evaluate(translator, pair, sources, references, search=search)
+            scores, is_learnt = found.scores, learnt.are_learnt(sources, references)
+            unlearnt = None
+            if 0 < sum(is_learnt) < len(is_learnt):
+                unlearnt = score(
+                    *(
+                        list(compress(lines, map(not_, is_learnt)))
+                        for lines in (found.hypotheses, references)
+                    ),
+                    tokenizer=default_tokenizer(pair.target),
+                )
             yield Row(
                 checkpoint=checkpoint.manifest.name,
                 direction=direction,
@@ -210,6 +231,9 @@ def score_checkpoint(directory: Path, data: Path) -> Iterator[Row]:
                 bleu_signature=scores.bleu.signature,
                 chrf_signature=scores.chrf.signature,
                 seconds=round(time.perf_counter() - started, 1),
+                num_learnt=sum(is_learnt),
+                bleu_unlearnt=round(unlearnt.bleu.value, 2) if unlearnt else None,
+                chrf_unlearnt=round(unlearnt.chrf.value, 2) if unlearnt else None,
             )
 
 
@@ -238,6 +262,13 @@ def table(direction: str, rows: Sequence[Row]) -> str:
         others = [f"{published[name]:.1f}" if name in published else "–" for name in SYSTEMS]
         cells = [text.name, f"{row.num_segments:,}", f"{row.bleu:.1f}", f"{row.chrf:.1f}", *others]
         lines.append(f"| {' | '.join(cells)} |")
+    lines += [
+        f"\n{sets[row.path].name}: {row.num_learnt:,} of {row.num_segments:,} segments stand in the"
+        f" training text; without them BLEU {row.bleu_unlearnt:.2f} ({row.bleu:.2f}),"
+        f" chrF2 {row.chrf_unlearnt:.2f} ({row.chrf:.2f})"
+        for row in rows
+        if row.bleu_unlearnt is not None and row.chrf_unlearnt is not None
+    ]
     return "\n".join(lines)
 
 

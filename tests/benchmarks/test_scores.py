@@ -7,7 +7,11 @@ from pathlib import Path
 import pytest
 
 from benchmarks import scores
+from model.checkpoint.description.config_file import read_manifest
+from model.config import SearchConfig
 from model.errors import DataError
+from model.loading import load_for_decoding
+from model.offline.translator import Translator
 from support.tiny_checkpoint import EN_ZH, ZH_EN, generated_pairs, write_tiny_checkpoint
 
 
@@ -63,3 +67,25 @@ def test_news_was_written_in_the_language_it_is_translated_from(direction: str) 
 def test_a_missing_set_is_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"docs-heldout\.en"):
         scores.read_sides(tmp_path, scores.SETS["en-zh"][0], EN_ZH)
+
+
+def test_pairs_that_were_learnt_are_counted_and_scored_apart(tmp_path: Path) -> None:
+    write_sets(tmp_path)
+    directory = write_tiny_checkpoint(tmp_path / "a")
+    (corpus, *_) = (licence.corpus for licence in read_manifest(directory).licences)
+    translator = Translator(load_for_decoding(directory))
+    sources = [source for source, _ in generated_pairs(3)]
+    answer = translator.translate(sources, EN_ZH, SearchConfig(beam_size=4))[1].text
+    (tmp_path / "en-zh" / "train").mkdir()
+    for name, lines in (
+        ("dev/docs-heldout.zh", ["一", answer, "三"]),
+        (f"train/{corpus}.en", [sources[1].upper()]),
+        (f"train/{corpus}.zh", [answer]),
+    ):
+        text = "".join(f"{line}\n" for line in lines)
+        (tmp_path / "en-zh" / name).write_text(text, encoding="utf-8")
+    row = next(scores.score_checkpoint(directory, tmp_path))
+    assert (row.num_segments, row.num_learnt) == (3, 1)
+    assert row.chrf > 0
+    assert (row.bleu_unlearnt, row.chrf_unlearnt) == (0.0, 0.0)
+    assert "1 of 3 segments stand in the training text" in scores.table("en-zh", [row])
