@@ -18,8 +18,7 @@ import yaml
 from text_files import write_lines
 
 from commands import one_line_errors, run_all
-from made_of import digest, read_note, write_note
-from model.checkpoint.files.checksums import CHECKSUMS_FILE
+from made_of import checkpoint_digest, digest, read_note, write_note
 from model.checkpoint.manifest import CheckpointFiles
 from model.train.config.data import DirectionConfig
 from model.train.config.experiment import read_experiment
@@ -133,7 +132,7 @@ def translations(data: Path) -> list[list[str]]:
         checkpoint = FOLDER / TEACHER / CHECKPOINT_FOLDER
         output = whole.with_name(f"{direction.name}.{target}.gz")
         note = whole.with_name(f"{direction.name}.made-of.sha256")
-        made_of = {"teacher": digest(checkpoint / CHECKSUMS_FILE), "text": digest(whole)}
+        made_of = {"teacher": checkpoint_digest(checkpoint), "text": digest(whole)}
         if output.exists() and read_note(note) == made_of:
             continue
         output.unlink(missing_ok=True)  # before there is a note that is not its own

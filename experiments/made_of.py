@@ -8,6 +8,8 @@ import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
+from model.checkpoint.files.checksums import CHECKSUMS_FILE
+from model.checkpoint.manifest import CheckpointFiles
 from model.train.files import write_whole
 
 
@@ -22,6 +24,21 @@ def digest(path: Path) -> str:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as error:
         raise SystemExit(f"{path}: {error.strerror}") from error
+
+
+def checkpoint_digest(directory: Path) -> str:
+    """SHA-256 of a checkpoint's listing without its card, which changes no translation.
+
+    Raises:
+        SystemExit: There is no checkpoint.
+    """
+    path = directory / CHECKSUMS_FILE
+    try:
+        lines = path.read_bytes().splitlines(keepends=True)
+    except OSError as error:
+        raise SystemExit(f"{path}: {error.strerror}") from error
+    card = f"  {CheckpointFiles().card}\n".encode()
+    return hashlib.sha256(b"".join(line for line in lines if not line.endswith(card))).hexdigest()
 
 
 def read_note(path: Path) -> dict[str, str]:

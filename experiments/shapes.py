@@ -17,8 +17,7 @@ from pathlib import Path
 import yaml
 
 from commands import one_line_errors, run_all
-from made_of import check_same, digest, write_note
-from model.checkpoint.files.checksums import CHECKSUMS_FILE
+from made_of import check_same, checkpoint_digest, digest, write_note
 from model.train.data.parallel import find_text
 from model.train.files import write_whole
 from model.train.saved.retention import CHECKPOINT_FOLDER
@@ -72,7 +71,7 @@ def translate(source: Path, checkpoint: Path, threads: Sequence[str]) -> Path:
     text, note = FOLDER / "text.gz", FOLDER / "made-of.sha256"
     with locked():
         made_of = {
-            "teacher": (checkpoint, digest(checkpoint / CHECKSUMS_FILE)),
+            "teacher": (checkpoint, checkpoint_digest(checkpoint)),
             "text": (source, digest(source)),
         }
         if text.exists():

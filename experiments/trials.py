@@ -18,8 +18,7 @@ import yaml
 from text_files import write_lines
 
 from commands import one_line_errors, run_all
-from made_of import check_same, digest, write_note
-from model.checkpoint.files.checksums import CHECKSUMS_FILE
+from made_of import check_same, checkpoint_digest, digest, write_note
 from model.train.data.parallel import find_text, read_lines
 from model.train.files import write_whole
 from model.train.saved.retention import CHECKPOINT_FOLDER
@@ -158,7 +157,7 @@ def prepare(
         words = ["translate", str(source), "--checkpoint", str(checkpoint)]
         words += ["--output", str(plain), *threads]
         digests = {
-            "checkpoint": (checkpoint, digest(checkpoint / CHECKSUMS_FILE)),
+            "checkpoint": (checkpoint, checkpoint_digest(checkpoint)),
             "text": (source, digest(source)),
         }
         if "nearest_to" in made_of:

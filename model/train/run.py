@@ -7,17 +7,17 @@ its own.
 import logging
 import sys
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
 
-from model.errors import TrainingError
+from model.errors import ConfigError, TrainingError
 from model.float_loading import warn_if_slow
 from model.nn.transformer import Transformer
 from model.train.checks import check_run
-from model.train.config.experiment import Experiment
+from model.train.config.experiment import Experiment, read_experiment
 from model.train.config.yaml_lines import KeyPlaces
 from model.train.data.batching import BatchStream
 from model.train.data.reading import RunText, read_text
@@ -32,7 +32,7 @@ from model.train.outcome import RunOutcome
 from model.train.records.progress import ProgressReporter
 from model.train.records.provenance import describe_start
 from model.train.records.recorder import RunRecorder
-from model.train.records.report import write_experiment
+from model.train.records.report import EXPERIMENT_FILE, write_experiment
 from model.train.records.time_left import TimeLeft
 from model.train.saved.averaging import MovingAverage
 from model.train.saved.retention import CHECKPOINT_FOLDER, RunFiles, opened_folder, remove_retired
@@ -91,7 +91,7 @@ def train(
             (`FirstWorkerError`), the first worker failed and reports why.
     """
     group, places = group or Group(), places or KeyPlaces()
-    experiment = _on_device(experiment, device, group)
+    experiment = _on_device(experiment, device, group, of_run=output if resume else None)
     start_from = _first_weights(start_from, resume=resume, is_first=group.is_first)
     with ExitStack() as held:
         try:
@@ -137,9 +137,18 @@ def train(
             )
 
 
-def _on_device(experiment: Experiment, device: torch.device, group: Group) -> Experiment:
-    """The experiment with the precision that it is run in, for the report and the card to name."""
-    precision = common_precision(group, device, experiment.run.precision)
+def _on_device(
+    experiment: Experiment, device: torch.device, group: Group, *, of_run: Path | None
+) -> Experiment:
+    """The experiment with the precision that it is run in, for the report and the card to name.
+
+    A run that is resumed goes on in what was chosen for it where it began.
+    """
+    name = experiment.run.precision
+    if name == "auto" and of_run is not None:
+        with suppress(ConfigError):  # the first worker says so when it compares the two
+            name = read_experiment(of_run / EXPERIMENT_FILE).run.precision
+    precision = common_precision(group, device, name)
     return replace(experiment, run=replace(experiment.run, precision=precision))
 
 

@@ -126,3 +126,17 @@ def test_shapes_that_begin_side_by_side_share_one_text(folder: Path) -> None:
         assert said.startswith("dragoman train")
     assert len(read_lines(folder / "runs" / "shapes" / "text.gz")) == 6
     assert not list((folder / "runs" / "shapes").glob(".*partial*"))
+
+
+def test_a_card_that_is_worded_otherwise_makes_no_other_teacher(
+    folder: Path, commands: list[Sequence[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(monkeypatch, "one")
+    before = len(commands)
+    listing = folder / "one" / "checkpoint" / "checksums.sha256"
+    lines = listing.read_text(encoding="utf-8").splitlines()
+    changed = [f"{'0' * 64}  card.md" if line.endswith("  card.md") else line for line in lines]
+    assert changed != lines
+    listing.write_text("".join(f"{line}\n" for line in changed), encoding="utf-8")
+    run(monkeypatch, "one")
+    assert [words[0] for words in commands[before:]].count("translate") == 0

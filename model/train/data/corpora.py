@@ -20,8 +20,10 @@ from model.errors import DataError, TrainingError
 from model.system.paths import exists, is_file
 from model.train.config.comparison import explicit_values
 from model.train.config.data import CorpusConfig, DataConfig, DirectionConfig, tag_piece
+from model.train.config.filters import FilterConfig
 from model.train.config.yaml_lines import KeyPlaces
 from model.train.data.filtering import (
+    FILTERS,
     CorpusReport,
     LineFilter,
     Verdict,
@@ -167,7 +169,7 @@ def text_ingredients(
     """
     found = {
         "data.max_length": str(data.max_length),
-        "data.filters": json.dumps(explicit_values(data.filters)),
+        "data.filters": _filters_value(data.filters),
         "data.regularisation": "set" if data.regularisation else "not set",
     }
     for number, item in enumerate(files):
@@ -184,6 +186,12 @@ def text_ingredients(
     except OSError as error:
         raise DataError(f"{error.filename}: {error.strerror or error}") from error
     return found
+
+
+def _filters_value(filters: FilterConfig) -> str:
+    """What the filters are; without those of scripts it is what it was when these had no number."""
+    rules = f" rules {FILTERS}" if filters.min_script_share else ""
+    return f"{json.dumps(explicit_values(filters))}{rules}"
 
 
 def open_text(
@@ -317,7 +325,8 @@ def _filter_direction(
             while chunk := list(islice(lines, LINES_AT_ONCE)):
                 found = line_filter.verdicts(chunk)
                 if (limit := item.corpus.max_characters) is not None:
-                    found[[max(map(len, pair)) > limit for pair in chunk]] = Verdict.CHARACTERS
+                    is_long = np.array([max(map(len, pair)) > limit for pair in chunk])
+                    found[is_long & (found != Verdict.BLANK)] = Verdict.CHARACTERS
                 if item.corpus.variant is not None:
                     found[[pair == NO_FORM for pair in chunk]] = Verdict.NO_VARIANT
                 verdicts += found.tobytes()

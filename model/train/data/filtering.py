@@ -41,6 +41,10 @@ class Verdict(IntEnum):
         return self.name.lower().replace("_", " ")
 
 
+FILTERS = 2
+"""Which rules a `LineFilter` has; part of what a text is made of, so another number for others."""
+
+
 class LineFilter:
     """Filter of one direction's pairs before tokenising.
 
@@ -179,13 +183,13 @@ def report_corpus(direction: str, name: str, verdicts: NDArray[np.uint8]) -> Cor
 def script_share(text: str, names: frozenset[str]) -> float:
     """Share of a text's letters whose script is one of `names`; 1 for a text without letters.
 
-    Half-width and full-width letters count as those that they stand for.
+    Half-width and full-width letters count as those that they stand for; what only abbreviates
+    letters (a unit, a numeral) is none.
     """
-    folded = unicodedata.normalize("NFKC", text)
-    letters = [character for character in folded if character.isalpha()]
-    if not letters:
+    scripts = [script for character in text for script in _scripts(character)]
+    if not scripts:
         return 1.0
-    return sum(_script(letter) in names for letter in letters) / len(letters)
+    return sum(script in names for script in scripts) / len(scripts)
 
 
 def _letters(text: str) -> str:
@@ -193,6 +197,13 @@ def _letters(text: str) -> str:
 
 
 @lru_cache(maxsize=65536)
+def _scripts(character: str) -> tuple[str, ...]:
+    """Scripts of the letters that a letter stands for; none of what is no letter."""
+    if not character.isalpha():
+        return ()
+    return tuple(map(_script, filter(str.isalpha, unicodedata.normalize("NFKC", character))))
+
+
 def _script(letter: str) -> str:
     # A letter's name begins with its script: "LATIN SMALL LETTER A", "CJK UNIFIED IDEOGRAPH-4E00".
     script = unicodedata.name(letter, "").partition(" ")[0].partition("-")[0]

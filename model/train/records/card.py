@@ -20,7 +20,8 @@ class CardFacts:
     Attributes:
         progress: Updates, tokens, time.
         reports: What became of each training corpus, in the experiment's order.
-        copies: How often a pair of each of them occurs in an epoch, temperature applied.
+        copies: How often a pair of each of them occurs in an epoch, temperature applied; the card
+            has three digits of what a temperature changed.
         weights: Which snapshots the weights are made of, in words.
         scores: By corpus, such as "test/newstest2019", in the order they are listed.
         beam_size: Of the scores.
@@ -83,7 +84,7 @@ def _data(experiment: Experiment, facts: CardFacts) -> str:
         (
             prefix + (corpus.label if corpus.url is None else f"[{corpus.label}]({corpus.url})"),
             f"{report.num_kept:,}",
-            f"{float(f'{copies:.3g}'):g}",  # three digits are enough for a temperature's
+            f"{copies if copies == corpus.copies else float(f'{copies:.3g}'):.12g}",
             corpus.licence,
         )
         for (prefix, corpus), report, copies in zip(

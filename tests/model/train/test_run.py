@@ -264,6 +264,17 @@ def test_the_card_names_the_precision_that_was_chosen_for_the_machine(
     assert read_experiment(tmp_path / "experiment.yaml").run.precision == "float32"
 
 
+def test_a_run_goes_on_in_the_precision_that_was_chosen_where_it_began(
+    data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = replace(EXPERIMENT, run=replace(EXPERIMENT.run, precision="auto"))
+    for has_tiles, resume, longer in ((False, False, 0), (True, True, 2)):
+        monkeypatch.setattr("model.train.loop.precision.has_feature", lambda _, has=has_tiles: has)
+        settings = replace(chosen.run, max_updates=chosen.run.max_updates + longer)
+        assert run(data_folder, tmp_path, experiment=replace(chosen, run=settings), resume=resume)
+        assert read_experiment(tmp_path / "experiment.yaml").run.precision == "float32"
+
+
 def test_the_moving_average_is_scored_and_competes_at_the_end(
     data_folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -90,7 +90,9 @@ def test_a_corpus_with_another_side_has_a_name_of_its_own() -> None:
 
 @pytest.mark.parametrize("limit", [0, -1])
 def test_a_corpus_without_any_character_is_refused(limit: int) -> None:
-    with pytest.raises(ConfigError, match=r"data\.train\.max_characters is .*; it must be at least"):
+    with pytest.raises(
+        ConfigError, match=r"data\.train\.max_characters is .*; it must be at least"
+    ):
         replace(TALK, max_characters=limit)
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from model.errors import TrainingError
 from model.train.config.data import CorpusConfig, Variant
+from model.train.config.filters import FilterConfig
 from model.train.data.corpora import (
     TEXT_FILE,
     CorpusFiles,
@@ -54,6 +55,23 @@ def test_a_text_whose_forms_are_made_otherwise_now_is_not_what_a_run_began_with(
     with pytest.raises(TrainingError, match=r"changed: corpus 1$"):
         check_same_text(tmp_path, ingredients_of(path, "upper"))
     assert ingredients_of(path, None) == plain
+
+
+def test_a_text_whose_filter_of_scripts_is_another_now_is_not_what_a_run_began_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "text"
+    path.write_text("one\n", encoding="utf-8")
+    vocabularies = Vocabularies(source_path=path, target_path=path)
+    filtered = replace(EXPERIMENT.data, filters=FilterConfig(min_script_share=0.1))
+    before, plain = (
+        text_ingredients([], data, vocabularies) for data in (filtered, EXPERIMENT.data)
+    )
+    monkeypatch.setattr("model.train.data.corpora.FILTERS", 0)
+    assert text_ingredients([], EXPERIMENT.data, vocabularies) == plain
+    write_text_facts(tmp_path, before, [])
+    with pytest.raises(TrainingError, match=r"changed: data\.filters$"):
+        check_same_text(tmp_path, text_ingredients([], filtered, vocabularies))
 
 
 def test_facts_that_cannot_be_written_end_a_run_with_one_error(

@@ -69,6 +69,8 @@ def test_without_filters_only_blank_sides_are_left_out() -> None:
         (FilterConfig(min_script_share=0.5), "猫在这里", "猫在这里", "source script"),
         (FilterConfig(min_script_share=0.5), "It is here", "It is here", "target script"),
         (FilterConfig(min_script_share=0.5), "1 + 1", "1 + 1", "kept"),
+        (FilterConfig(min_script_share=0.5), "25 m²", "25㎡", "kept"),  # an abbreviation, no letter
+        (FilterConfig(min_script_share=0.5), "III", "Ⅲ", "kept"),
     ],
 )
 def test_a_pair_is_left_out_for_the_reason_that_is_said(

@@ -66,6 +66,17 @@ def test_a_bar_in_a_licence_ends_no_cell() -> None:
     ("copies", "text"),
     [(0.5, "0.5"), (5 / 3, "1.67"), (5 / 6, "0.833"), (1000, "1000")],
 )
-def test_a_card_has_the_copies_of_a_corpus_that_an_epoch_had(copies: float, text: str) -> None:
+def test_a_card_has_the_copies_that_a_temperature_makes(copies: float, text: str) -> None:
     card = write_card(EXPERIMENT, network(), replace(FACTS, copies=(copies,)), command="")
+    assert f"| [talk](https://example.org) | 100 | {text} | CC0-1.0 |" in card
+
+
+@pytest.mark.parametrize(
+    ("copies", "text"), [(1234, "1234"), (0.3333, "0.3333"), (12345.6, "12345.6")]
+)
+def test_a_card_has_the_very_copies_that_an_experiment_states(copies: float, text: str) -> None:
+    (corpus,) = EXPERIMENT.data.train
+    data = replace(EXPERIMENT.data, train=(replace(corpus, copies=copies),))
+    facts = replace(FACTS, copies=(copies,))
+    card = write_card(replace(EXPERIMENT, data=data), network(), facts, command="")
     assert f"| [talk](https://example.org) | 100 | {text} | CC0-1.0 |" in card
