@@ -34,6 +34,8 @@ CARD_HEAD = "## Lexical shortlist"
 """First line of the note that a card has of its checkpoint's shortlist."""
 
 _CARD_NOTE = re.compile(rb"\n%b\n.*?(?=\n##? |\Z)" % CARD_HEAD.encode(), re.DOTALL)
+_CARD_BULLET = re.compile(rb"\n- Its lexical shortlist [^\n]*")
+"""What a converted checkpoint's card says of the one that came along."""
 _TENSORS = ("always", "offsets", "ids")
 
 
@@ -155,7 +157,7 @@ def _check(shortlist: Shortlist, manifest: Manifest) -> None:
 def _card(source: Path, manifest: Manifest, note: str) -> bytes:
     card = read_limited(source / manifest.files.card, MAX_CARD_BYTES)
     if manifest.shortlist is not None:  # it goes, and so does what is said of it
-        card = _CARD_NOTE.sub(b"", card)
+        card = _CARD_BULLET.sub(b"", _CARD_NOTE.sub(b"", card))
     return card.rstrip() + f"\n\n{note}\n".encode()
 
 

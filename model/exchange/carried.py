@@ -59,14 +59,14 @@ class Carried:
         pairs: Directions, with what asks for each; empty where it does not say, or has languages.
         languages: Where each is translated into each other, with what asks for them.
         licence: Of the weights; None where it does not say.
-        licences: Of what they learned from; empty where it does not say.
+        licences: Of what they learned from; None where it does not say.
     """
 
     limits: LengthLimits | None = None
     pairs: tuple[LanguagePair, ...] = ()
     languages: tuple[Language, ...] = ()
     licence: str | None = None
-    licences: tuple[Licence, ...] = ()
+    licences: tuple[Licence, ...] | None = None
 
     @property
     def directions(self) -> tuple[LanguagePair, ...]:
@@ -83,7 +83,7 @@ def carried_value(manifest: Manifest) -> dict[str, object]:
         licence=manifest.licence,
         licences=manifest.licences,
     )
-    stated = {name: value for name, value in asdict(carried).items() if value}
+    stated = {name: value for name, value in asdict(carried).items() if value or name == "licences"}
     for name in ("pairs", "languages"):
         if name in stated:
             stated[name] = [
@@ -226,7 +226,7 @@ def _entry_problems(value: Mapping[str, object]) -> Iterator[str]:
 def _inner_problems(carried: Carried, positions: object) -> Iterator[str]:
     yield from _limit_problems(carried.limits, positions)
     yield from _language_problems(carried)
-    yield from licence_problems(carried.licence or "", carried.licences)
+    yield from licence_problems(carried.licence or "", carried.licences or ())
 
 
 def _limit_problems(limits: LengthLimits | None, positions: object) -> Iterator[str]:

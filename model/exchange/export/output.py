@@ -96,7 +96,7 @@ def write_licences(folder: Path, manifest: Manifest, *, before: str = "", after:
     page = format_head(manifest.licence) + (
         f"\n# {manifest.name}\n\n{manifest.description}\n\n{opening}"
         f"The weights are under {manifest.licence}. Dragoman exported them from a checkpoint that"
-        " learned from\n\n"
+        f" {'learned from' if rows else 'does not say what it learned from.'}\n\n"
     )
     left_out = "" if manifest.shortlist is None else _NO_SHORTLIST
     page += "\n".join(rows) + "\n" + left_out + after

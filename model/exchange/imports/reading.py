@@ -73,7 +73,7 @@ def read_whole(
         languages=_languages(pairs, imported, carried),
         limits=carried.limits or imported.limits,
         licence=imported.licence or card_licence(folder) or carried.licence,
-        licences=carried.licences or imported.licences,
+        licences=imported.licences if carried.licences is None else carried.licences,
     )
 
 

@@ -72,9 +72,10 @@ class CorpusConfig:
     def label(self) -> str:
         """Name that no other corpus of its direction has."""
         files = " + ".join(name for name in (self.source_file, self.target_file) if name)
-        limit = self.max_characters
-        parts = [self.name, self.variant, limit and f"at most {limit} characters"]
-        name = ", ".join(filter(None, parts))
+        parts = [self.name, *([self.variant] if self.variant else [])]
+        if self.max_characters is not None:
+            parts.append(f"at most {self.max_characters} characters")
+        name = ", ".join(parts)
         return f"{name} with {files}" if files else name
 
 

@@ -100,6 +100,19 @@ def test_a_card_tells_of_the_last_one_alone(listed: Path, tmp_path: Path) -> Non
     assert "Made at random." not in text
 
 
+def test_a_shortlist_that_came_along_is_told_of_no_more_when_another_takes_its_place(
+    listed: Path, tmp_path: Path
+) -> None:
+    own = copied(listed, tmp_path / "own")
+    notes = "- Its authors decode alone.\n- Its lexical shortlist (lex.bin) came along.\n"
+    (own / "card.md").write_text(f"# tiny\n\n## What differs\n\n{notes}", encoding="utf-8")
+    signed(own)
+    add_shortlist(own, tmp_path / "again", SHORTLIST, note=f"{CARD_HEAD}\n\nAgain.")
+    text = (tmp_path / "again" / "card.md").read_text(encoding="utf-8")
+    assert "- Its authors decode alone.\n" in text
+    assert "came along" not in text
+
+
 def test_it_is_loaded_where_it_is_asked_for_and_only_there(plain: Path, listed: Path) -> None:
     found = load_for_decoding(listed, with_shortlist=True).shortlist
     assert found is not None

@@ -124,6 +124,17 @@ def test_a_folder_of_transformers_comes_back_with_all_that_it_was_made_of(
         assert {(pair.source, pair.target) for pair in again.manifest.pairs} == set(case.pairs)
 
 
+def test_a_network_that_does_not_say_what_it_learned_from_says_nothing_afterwards(
+    tmp_path: Path,
+) -> None:
+    marian_folder(tmp_path / "foreign", tags=TAGS, languages=None)
+    first = changed(converted(tmp_path / "foreign", tmp_path / "first", EN_DE), licences=())
+    export_huggingface(first, tmp_path / "export")
+    page = (tmp_path / "export" / "README.md").read_text(encoding="utf-8")
+    assert "does not say what it learned from." in page
+    assert converted(tmp_path / "export", tmp_path / "again").manifest.licences == ()
+
+
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.to_ctranslate2])
 def test_a_directory_of_ctranslate2_comes_back_with_its_limits_directions_and_licences(
     name: str, tmp_path: Path
