@@ -2,8 +2,9 @@
 
 Owns which of them this process serves. A deployment is prepared when the owner says what it is
 of, and served when the owner says so. One whose files are not what the owner has read is not
-served: then this process has nothing to translate with, and passes every connection on until the
-next one. Engines are the owner's; so is everything that changes deployments.
+served, nor one beside which the owner keeps an earlier one that is not served here: then this
+process has nothing to translate with, and passes every connection on until the next one. Engines
+are the owner's; so is everything that changes deployments.
 """
 
 import asyncio
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from model.errors import DragomanError
 from service.errors import conflict
-from service.fronts.link import Link, RemoteEngines
+from service.fronts.link import Link, RemoteEngines, engines_of
 from service.fronts.messages import Deploy, Place
 from service.models.checkpoints.discovery import (
     Checkpoints,
@@ -106,19 +107,28 @@ class Following:
             self._prepared[message.generation] = deployment
         return True
 
-    def serve(self, generation: int) -> None:
+    def serve(self, generation: int, kept: Collection[int] = ()) -> None:
         """Serve what was prepared under this number, or nothing.
 
         The owner may tell the same number again: it does not know yet that it is served.
+
+        Args:
+            generation: The number.
+            kept: Of earlier deployments that the owner still serves for what this one could not
+                load. Where one of them is not served here, as this process began later or could
+                not read it, nothing is; no other one is kept, as its engines are lost.
         """
         if self.is_serving and generation == self._generation:
             return
         self._generation = generation
         deployment = self._prepared.pop(generation, None)
         self._prepared = {n: later for n, later in self._prepared.items() if n > generation}
-        if deployment is None:
+        engines = [engines_of(one) for one in self.routes.deployments]
+        if deployment is None or not {one.generation for one in engines}.issuperset(kept):
             self.is_serving = False
             return
+        for one in engines:
+            one.is_ready = one.generation in kept
         self.routes.take(deployment)
         if self._cache is not None:
             self._cache.clear()

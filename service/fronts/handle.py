@@ -51,10 +51,8 @@ class FrontHandle:
         clock: Seconds, monotonic.
 
     Attributes:
-        common: What fronts share.
         figures: Its counts at the last heartbeat.
-        is_serving: Whether it answers requests by itself.
-        has_served: Whether it has ever served one.
+        is_serving: Whether it answers requests by itself, as it said last.
     """
 
     def __init__(
@@ -65,10 +63,8 @@ class FrontHandle:
         *,
         clock: Callable[[], float],
     ) -> None:
-        self.common = common
         self.figures: tuple[Family, ...] = ()
         self.is_serving = False
-        self.has_served = False
         self._child = child
         self._clock = clock
         self._leases = FrontLeases(common, self.send)
@@ -140,26 +136,27 @@ class FrontHandle:
             return False
         raise asyncio.CancelledError
 
-    async def serve(self, number: int) -> None:
-        """Have it serve a deployment if it has read that one, else none.
+    async def serve(self, number: int, kept: tuple[int, ...]) -> None:
+        """Have it serve a deployment if it has read that one and serves what is kept, else none.
 
         May be called for one that it serves already, and twice at once.
+
+        Args:
+            number: Of the deployment.
+            kept: As of `Serve`.
         """
         if self._closed.is_set():
             return
         answer = self._served.get(number)
         if answer is None:
             answer = self._served[number] = asyncio.get_running_loop().create_future()
-        prepared = self._prepared.get(number)
-        self.is_serving = prepared is not None and prepared.done() and _is_true(prepared)
-        self.has_served |= self.is_serving
-        self.send(Serve(generation=number))
+        self.send(Serve(generation=number, kept=kept))
         await asyncio.wait([answer])
 
-    def has_refused(self, number: int) -> bool:
-        """Whether it could not read what a deployment is of."""
+    def has_tried(self, number: int) -> bool:
+        """Whether it has said that it can read what a deployment is of, or that it cannot."""
         answer = self._prepared.get(number)
-        return answer is not None and answer.done() and not _is_true(answer)
+        return answer is not None and answer.done()
 
     async def ask_figures(self) -> None:
         """Request the front's figures, and wait for them."""
@@ -204,7 +201,8 @@ class FrontHandle:
                 _settle(self._counted.get(number), None)
             case Prepared(generation=number, is_read=is_read):
                 _settle(self._prepared.get(number), is_read)
-            case Serving(generation=number):
+            case Serving(generation=number, is_serving=is_serving):
+                self.is_serving = is_serving
                 _settle(self._served.pop(number, None), None)
             case _:
                 self._leases.handle(message)
@@ -213,10 +211,6 @@ class FrontHandle:
 def _settle(future: asyncio.Future[T] | None, value: T) -> None:
     if future is not None and not future.done():
         future.set_result(value)
-
-
-def _is_true(answer: asyncio.Future[bool]) -> bool:
-    return not answer.cancelled() and answer.result()
 
 
 def _deploy_message(number: int, deployment: Deployment) -> Deploy:

@@ -9,7 +9,7 @@ import asyncio
 import logging
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
 from itertools import count
 from weakref import WeakValueDictionary
@@ -62,6 +62,7 @@ class Fronts:
         self.generations: WeakValueDictionary[int, Deployment] = WeakValueDictionary()
         self._latest: tuple[int, Deployment] | None = None
         self._next: tuple[int, Deployment] | None = None
+        self._kept: tuple[int, ...] = ()  # beside the latest
         self._max_connections = 1
         self._listener: socket.socket | None = None
         self._handles: dict[int, FrontHandle] = {}
@@ -138,18 +139,25 @@ class Fronts:
         if replies:
             await asyncio.wait(list(map(asyncio.ensure_future, replies)), timeout=_FOLLOW_SECONDS)
 
-    async def switch(self, deployment: Deployment) -> None:
-        """Have the fronts serve it; one that has not read it serves nothing until it has."""
+    async def switch(self, deployment: Deployment, kept: Collection[Deployment]) -> None:
+        """Have the fronts serve it; one that has not read it serves nothing until it has.
+
+        Args:
+            deployment: As it was prepared.
+            kept: Earlier ones that still serve what it could not load. A front that does not serve
+                each of them serves nothing, as it cannot read any more what they have.
+        """
         assert self._next is not None
         assert self._next[1] is deployment
         self._latest, self._next = self._next, None
-        number = self._latest[0]
-        replies = [asyncio.ensure_future(handle.serve(number)) for handle in self._handles.values()]
+        self._kept = tuple(number for number, one in self.generations.items() if one in kept)
+        number, handles = self._latest[0], list(self._handles.values())
+        late = [handle for handle in handles if not handle.has_tried(number)]
+        replies = [asyncio.ensure_future(handle.serve(number, self._kept)) for handle in handles]
         if replies:
             await asyncio.wait(replies, timeout=_SWITCH_SECONDS)
-        for handle in self._handles.values():
-            if not handle.is_serving and not handle.has_refused(number):
-                self._start_bringing_up(handle)
+        for handle in late:
+            self._start_bringing_up(handle)
 
     def reload_keys(self) -> None:
         """Have all read their keys again."""
@@ -247,22 +255,14 @@ class Fronts:
         return task
 
     async def _bring_up(self, handle: FrontHandle) -> None:
-        """Have a front serve the latest deployment, unless it is one of several.
-
-        A front that begins later cannot read what an older deployment still serves.
-        """
+        """Have a front serve the latest deployment, once it has read that."""
         while self._latest is not None:
             number, deployment = self._latest
-            if deployment.faulty and not handle.has_served and self._is_one_of_several(handle):
-                return
             if not await handle.deploy(number, deployment):
                 return
             if self._latest[0] == number:
-                await handle.serve(number)
+                await handle.serve(number, self._kept)
                 return
-
-    def _is_one_of_several(self, handle: FrontHandle) -> bool:
-        return len(handle.common.front.deployments) > 1
 
     def _families(self) -> Sequence[Family]:
         return added([self._past, *(handle.figures for handle in self._handles.values())])

@@ -100,7 +100,7 @@ class Link:
         claim = Claim(
             number=number,
             checkpoints=tuple(deployments),
-            generations=tuple(_generation(one) for one in deployments.values()),
+            generations=tuple(engines_of(one).generation for one in deployments.values()),
             priority=priority,
         )
         try:
@@ -211,6 +211,7 @@ class RemoteEngines:
         generation: Which deployment it is.
         ready: What the engine has said of itself.
         max_request_segments: Segments of one request that may be pending.
+        is_ready: The owner serves with them.
     """
 
     def __init__(
@@ -300,9 +301,10 @@ class RemoteCounts:
         return 0
 
 
-def _generation(deployment: Deployment) -> int:
+def engines_of(deployment: Deployment) -> RemoteEngines:
+    """Engines of a deployment, as a front has them."""
     assert isinstance(deployment.pool, RemoteEngines)
-    return deployment.pool.generation
+    return deployment.pool
 
 
 def _settle(answer: asyncio.Future[Finished], message: Answered) -> None:

@@ -89,9 +89,15 @@ class Deploy(_Message, frozen=True, kw_only=True, tag="deploy"):
 
 
 class Serve(_Message, frozen=True, kw_only=True, tag="serve"):
-    """The deployment that is served from now on."""
+    """The deployment that is served from now on.
+
+    Attributes:
+        generation: Its number.
+        kept: Numbers of earlier ones that the owner still serves for what this one could not load.
+    """
 
     generation: int
+    kept: tuple[int, ...] = ()
 
 
 class Replied(_Message, frozen=True, kw_only=True, tag="replied"):
@@ -167,9 +173,15 @@ class Prepared(_Message, frozen=True, kw_only=True, tag="prepared"):
 
 
 class Serving(_Message, frozen=True, kw_only=True, tag="serving"):
-    """A front serves the deployment of `Serve`."""
+    """Reply to `Serve`: whether a front serves that deployment, with all that is kept; else none.
+
+    Attributes:
+        generation: The deployment's number.
+        is_serving: The front has read it, and serves what the owner keeps.
+    """
 
     generation: int
+    is_serving: bool
 
 
 class Claim(_Message, frozen=True, kw_only=True, tag="claim"):

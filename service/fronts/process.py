@@ -160,9 +160,10 @@ class FrontServer:
                 self._stream.send(Figures(number=number, families=self._metrics.shared_families()))
             case Deploy():
                 self._start(self._prepare(message))
-            case Serve(generation=generation):
-                self._following.serve(generation)
-                self._stream.send(Serving(generation=generation))
+            case Serve(generation=generation, kept=kept):
+                self._following.serve(generation, kept)
+                is_serving = self._following.is_serving
+                self._stream.send(Serving(generation=generation, is_serving=is_serving))
             case ReloadKeys():
                 self._start(self._reload_keys())
             case Drain():

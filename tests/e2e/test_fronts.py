@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from support.running_server import POLL_SECONDS, RunningServer, running_server, starting_server
-from support.tiny_checkpoint import EN_ZH, write_tiny_checkpoint
+from support.tiny_checkpoint import EN_ZH, ZH_EN, write_tiny_checkpoint
 
 TEXTS = [f"The cat number {number} sees the river." for number in range(12)]
 KEY = "a-key-of-more-than-22-characters"
@@ -298,6 +298,44 @@ def test_a_front_that_finds_other_files_than_the_owner_passes_on_until_the_next_
         with _clients_of_each(server, 1) as clients:
             new = [_translate(client, TEXTS[7]).json() for client in clients]
         assert new[0] == new[1] != old
+
+
+def _status_back(server: RunningServer, *stopped: int) -> int:
+    """The status of a translation from Chinese, while some fronts accept nothing."""
+    with _stopped(*stopped), server.client() as client:
+        return client.post(
+            "/translate", json={"q": "你好", "source": "zh", "target": "en"}
+        ).status_code
+
+
+@pytest.mark.replicas
+def test_fronts_serve_the_last_good_version_of_a_checkpoint_as_long_as_the_owner_does(
+    tmp_path: Path,
+) -> None:
+    (folder := tmp_path / "checkpoints").mkdir()
+    write_tiny_checkpoint(folder / "a", name="there", pairs=(EN_ZH,))
+    back = write_tiny_checkpoint(folder / "b", name="back", pairs=(ZH_EN,))
+    public = KEYS | {"DRAGOMAN_KEY_REQUIRED": "false"}
+    with _two_fronts(folder, tmp_path / "log.jsonl", **public) as server:
+
+        def reload() -> None:
+            with server.client() as client:
+                assert client.post("/admin/reload", headers=BEARER).status_code == 200
+
+        engine = _engine(server)
+        (back / "config.json").write_text("{}")
+        reload()
+        victim, other = _fronts(server)
+        os.kill(victim, signal.SIGKILL)
+        _wait(lambda: not {victim, other}.issuperset(_fronts(server)))
+        [late] = set(_fronts(server)) - {victim, other}
+        for _ in range(2):
+            assert _status_back(server, late) == _status_back(server, other) == 200
+            reload()
+        assert server.metrics()["dragoman_fronts"] == 1, "the later one passes on"
+        os.kill(engine, signal.SIGKILL)
+        _wait_fronts(server)
+        assert _status_back(server, late) == _status_back(server, other) == 400, "it is lost"
 
 
 def _ask_deepl(client: httpx.Client, text: str, **values: str) -> httpx.Response:

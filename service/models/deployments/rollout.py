@@ -45,8 +45,13 @@ class Followers(Protocol):
     async def prepare(self, deployment: Deployment) -> None:
         """Have all followers read the next deployment's checkpoints; failures stay with them."""
 
-    async def switch(self, deployment: Deployment) -> None:
-        """Have them serve it from now on, and only then return."""
+    async def switch(self, deployment: Deployment, kept: Collection[Deployment]) -> None:
+        """Have them serve it from now on, and only then return.
+
+        Args:
+            deployment: What they have read.
+            kept: Earlier ones, which still serve what it could not load.
+        """
 
 
 class Rollout:
@@ -304,7 +309,7 @@ class Rollout:
         replaced = self.routes.take(deployment)
         try:
             if self._followers is not None:
-                await self._followers.switch(deployment)
+                await self._followers.switch(deployment, self.routes.deployments[:-1])
         finally:
             for old in replaced:
                 self._start_retiring(old)

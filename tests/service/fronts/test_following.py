@@ -10,13 +10,13 @@ from prometheus_client import CollectorRegistry
 
 from service.front import Front
 from service.fronts.following import Following
-from service.fronts.link import Link, RemoteEngines
-from service.fronts.messages import Deploy, Place
+from service.fronts.link import Link, engines_of
+from service.fronts.messages import Deploy, Fault, Place
 from service.fronts.stream import Stream
 from service.models.checkpoints.discovery import load_checkpoints
 from service.settings import Settings
 from service.telemetry.metrics import Metrics
-from support.tiny_checkpoint import EN_ZH, write_tiny_checkpoint
+from support.tiny_checkpoint import EN_ZH, ZH_EN, write_tiny_checkpoint
 from support.warm_engines import loaded_checkpoint, warm_engine
 
 
@@ -24,18 +24,30 @@ from support.warm_engines import loaded_checkpoint, warm_engine
 def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
     """A checkpoint, as the owner has read it."""
     path = write_tiny_checkpoint(tmp_path_factory.mktemp("checkpoint") / "tiny", pairs=(EN_ZH,))
+    return _read(path)
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    """Another one."""
+    folder = tmp_path_factory.mktemp("checkpoint")
+    return _read(write_tiny_checkpoint(folder / "other", name="other", pairs=(ZH_EN,)))
+
+
+def _read(path: Path) -> Place:
     [found] = load_checkpoints(path).usable
     return Place(directory=str(path), fingerprint=found.fingerprint)
 
 
-def _deploy(generation: int, place: Place) -> Deploy:
+def _deploy(generation: int, *places: Place, faulty: tuple[Place, ...] = ()) -> Deploy:
+    names = (Path(place.directory).name for place in places)
     return Deploy(
         generation=generation,
-        usable=(place,),
+        usable=places,
         unloaded=(),
-        faulty=(),
+        faulty=tuple(Fault(directory=place.directory, reason="is gone") for place in faulty),
         left_out=(),
-        ready=warm_engine(loaded_checkpoint()),
+        ready=warm_engine(*map(loaded_checkpoint, names)),
         max_request_segments=8,
     )
 
@@ -71,9 +83,7 @@ def _served(following: Following) -> int | None:
     if not following.is_serving:
         return None
     assert following.routes.latest is not None
-    engines = following.routes.latest.pool
-    assert isinstance(engines, RemoteEngines)
-    return engines.generation
+    return engines_of(following.routes.latest).generation
 
 
 def test_a_deployment_that_is_told_to_be_served_twice_is_served(place: Place) -> None:
@@ -138,3 +148,47 @@ def test_other_files_than_the_owner_has_read_are_not_served(
 
     _run(place, scenario)
     assert "front_cannot_follow" in caplog.text
+
+
+def _served_by_name(following: Following) -> dict[str, int | None]:
+    """Names that are translated with, and the number of the deployment that has each."""
+    names = following.routes.table.names if following.is_serving else ()
+    found = {name: following.routes.find(name) for name in names}
+    return {
+        name: None if one is None else engines_of(one).generation for name, one in found.items()
+    }
+
+
+def test_what_the_owner_keeps_of_an_earlier_deployment_is_served_as_long_as_it_is_kept(
+    place: Place, other: Place
+) -> None:
+    async def scenario(following: Following) -> None:
+        await following.prepare(_deploy(1, place, other))
+        following.serve(1)
+        for generation in (2, 3):
+            await following.prepare(_deploy(generation, place, faulty=(other,)))
+            following.serve(generation, (1,))
+            assert _served_by_name(following) == {"tiny": generation, "other": 1}
+        await following.prepare(_deploy(4, place, faulty=(other,)))
+        following.serve(4)
+        assert _served_by_name(following) == {"tiny": 4}, "the owner has lost its engine"
+
+    _run(place, scenario)
+
+
+def test_a_front_without_what_the_owner_keeps_serves_nothing_until_nothing_is_kept(
+    place: Place, other: Place
+) -> None:
+    async def scenario(following: Following) -> None:
+        for generation in (2, 3):
+            await following.prepare(_deploy(generation, place, faulty=(other,)))
+            following.serve(generation, (1,))
+            assert _served(following) is None, "it began later than the first deployment"
+        await following.prepare(_deploy(4, place, other))
+        following.serve(4)
+        assert _served_by_name(following) == {"tiny": 4, "other": 4}
+        await following.prepare(_deploy(6, place, faulty=(other,)))
+        following.serve(6, (5,))
+        assert _served(following) is None, "it could not read the one before"
+
+    _run(place, scenario)

@@ -39,7 +39,7 @@ async def _serve_all(front: Stream[OwnerMessage]) -> None:
         while True:
             for message in await front.receive():
                 if isinstance(message, Serve):
-                    front.send(Serving(generation=message.generation))
+                    front.send(Serving(generation=message.generation, is_serving=True))
     except PeerGoneError:
         return
 
@@ -62,8 +62,8 @@ def test_whoever_waits_for_a_deployment_is_told_however_often_it_is_ordered() ->
         )
         replying = asyncio.create_task(_serve_all(front))
         async with asyncio.timeout(10):
-            await asyncio.gather(handle.serve(1), handle.serve(1))
-            await handle.serve(1)
+            await asyncio.gather(handle.serve(1, ()), handle.serve(1, ()))
+            await handle.serve(1, ())
         front.abort()
         assert await running == "exit"
         await replying

@@ -2,7 +2,7 @@
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from service.settings import Settings
 from service.telemetry.metrics import Metrics
 from support.damaged_checkpoints import WEIGHTS_FILE, set_scales
 from support.served_front import Served
-from support.tiny_checkpoint import EN_ZH, write_tiny_checkpoint
+from support.tiny_checkpoint import EN_ZH, ZH_EN, write_tiny_checkpoint
 
 
 def test_a_reload_answers_with_what_is_served_and_only_one_runs_at_a_time(tmp_path: Path) -> None:
@@ -44,6 +44,7 @@ class _Follower:
     def __init__(self) -> None:
         self.told: list[tuple[str, tuple[str, ...], bool]] = []
         self.front: Front | None = None
+        self.kept: list[tuple[str, ...]] = []
 
     def _note(self, what: str, deployment: Deployment) -> None:
         assert self.front is not None
@@ -56,21 +57,29 @@ class _Follower:
     async def prepare(self, deployment: Deployment) -> None:
         self._note("prepare", deployment)
 
-    async def switch(self, deployment: Deployment) -> None:
+    async def switch(self, deployment: Deployment, kept: Collection[Deployment]) -> None:
         self._note("switch", deployment)
+        self.kept = [one.names for one in kept]
 
 
 @asynccontextmanager
 async def _before_a_reload(tmp_path: Path) -> AsyncIterator[tuple[Front, _Follower]]:
     """A front that serves with a follower, and whose checkpoint is another one since."""
     checkpoint = write_tiny_checkpoint(tmp_path / "tiny", pairs=(EN_ZH,))
+    async with _followed(checkpoint) as (front, follower):
+        write_tiny_checkpoint(checkpoint, name="newer", pairs=(EN_ZH,), seed=6)
+        yield front, follower
+
+
+@asynccontextmanager
+async def _followed(checkpoint: Path) -> AsyncIterator[tuple[Front, _Follower]]:
+    """A front that serves with a follower."""
     follower = _Follower()
     settings = Settings(checkpoint=checkpoint, device="cpu", num_threads=1, detection="off")
     follower.front = front = Front(settings, Metrics(CollectorRegistry()), followers=follower)
     async with front.running():
         while front.phase is Phase.BOOTING:  # noqa: ASYNC110  # there is no event
             await asyncio.sleep(0.01)
-        write_tiny_checkpoint(checkpoint, name="newer", pairs=(EN_ZH,), seed=6)
         yield front, follower
 
 
@@ -85,6 +94,28 @@ def test_followers_are_prepared_before_and_switched_after_and_old_engines_wait_f
             ("prepare", ("newer",), False),
             ("switch", ("newer",), True),
         ]
+
+    asyncio.run(scenario())
+
+
+def test_followers_are_told_what_is_kept_of_earlier_deployments_and_what_is_not(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "checkpoints"
+    folder.mkdir()
+    write_tiny_checkpoint(folder / "a", name="there", pairs=(EN_ZH,))
+    file = write_tiny_checkpoint(folder / "b", name="back", pairs=(ZH_EN,)) / WEIGHTS_FILE
+    whole = file.read_bytes()
+
+    async def scenario() -> None:
+        async with _followed(folder) as (front, follower):
+            file.write_bytes(whole[:-1])
+            for _ in range(2):
+                await front.reload()
+                assert follower.kept == [("there", "back")]
+            file.write_bytes(whole)
+            await front.reload()
+            assert follower.kept == []
 
     asyncio.run(scenario())
 
