@@ -10,7 +10,7 @@ import asyncio
 import logging
 import socket
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from ipaddress import ip_address
 
 from service.models.routes.routing import Offer
@@ -131,12 +131,15 @@ class Members:
     @property
     def named(self) -> list[Member]:
         """Those that the name has, by addresses of one family."""
-        found = [one for one in self._members.values() if not one.has_left]
-        plain = [one for one in found if ":" not in one.address]
-        others = [one for one in found if ":" in one.address]
-        families = [family for family in (plain, others) if family]
-        answering = [one for one in families if any(each.state.is_answering for each in one)]
-        return (answering or families or [[]])[0]
+        return list(self._named({one: one.state for one in self._members.values()}))
+
+    def states_with(self, member: Member, state: ServerState) -> list[ServerState]:
+        """States of those that the name has when a server is as it has answered now.
+
+        The family of their addresses may be another one then.
+        """
+        states = {one: one.state for one in self._members.values()}
+        return list(self._named(states | {member: state}).values())
 
     @property
     def all(self) -> list[Member]:
@@ -240,6 +243,15 @@ class Members:
                 member.left_at = None
             elif member.left_at is None:
                 member.left_at = self._clock()
+
+    def _named(self, states: Mapping[Member, ServerState]) -> dict[Member, ServerState]:
+        """Of all that are known those that the name has, by addresses of one family."""
+        found = {one: state for one, state in states.items() if not one.has_left}
+        plain = {one: state for one, state in found.items() if ":" not in one.address}
+        others = {one: state for one, state in found.items() if ":" in one.address}
+        families = [family for family in (plain, others) if family]
+        answering = [one for one in families if any(each.is_answering for each in one.values())]
+        return (answering or families or [{}])[0]
 
     def _forget(self, member: Member) -> None:
         if self._members.get(member.address) is member:

@@ -181,7 +181,7 @@ class Watch:
         """Keep how a server answered, and what its group translates then."""
         async with self._learning[member.group]:
             group = self._known[member.group]
-            servers = [state if one is member else one.state for one in members.named]
+            servers = members.states_with(member, state)
             found = joint_state(servers, group.offers) if servers else state
             if found.standing == 0 and found.offers is not group.offers:
                 group = await self._learnt(replace(group, offers=found.offers))

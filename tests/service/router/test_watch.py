@@ -25,6 +25,7 @@ LIST = {
     ]
 }
 A, B, C = "192.0.2.1", "192.0.2.2", "192.0.2.3"
+SIX = "2001:db8::1"
 LEAVES = json.dumps(error_content(draining().problem)).encode()
 SILENT = SilentError("silent for 2.5 seconds")
 WELL = (200, b"{}")
@@ -290,6 +291,21 @@ def test_what_a_group_translates_is_learnt_once_and_is_that_of_a_server_that_is_
 
     with caplog.at_level(logging.INFO, "dragoman.router"):
         _run_group(scenario, A, B)
+
+
+def test_a_group_whose_first_family_does_not_answer_is_up_with_what_the_other_translates() -> None:
+    async def main() -> None:
+        group = _Group(A, SIX)
+        await group.members.look()
+        for address, script in ((A, [ConnectError("refused")]), (SIX, [WELL])):
+            group.servers[address] = _Server()
+            group.servers[address].script = script
+        state = await group.poll()
+        assert (state.is_up, [one.name for one in state.offers]) == (True, ["m"])
+        assert state.table.names == ("m",)
+        assert [one.address for one in group.members.in_turn()] == [SIX]
+
+    asyncio.run(main())
 
 
 def test_a_name_without_an_address_is_told() -> None:
