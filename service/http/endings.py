@@ -34,9 +34,15 @@ if TYPE_CHECKING:
 
 LEAVE_SECONDS = 5.0
 """Time for a client to take its last answer, or to finish a body that was answered already."""
-WRITE_SECONDS = 30.0
+WRITE_SECONDS = 120.0
 """Time for a client to read `MIN_READ_BYTES` of an answer that waits for it, or its end."""
 MIN_READ_BYTES = 2**16
+"""What counts is what the client's system has acknowledged. Where its buffer was full that comes in
+steps, each when a sixteenth of the buffer and more is free again: measured on Linux 100 KB with the
+buffer that a connection begins with, half a MB with the 5 MB that fast reading grows it to by
+default. Whoever reads such a step in `WRITE_SECONDS` stays: 4 KiB/s there. Where tcp_rmem allows
+32 MiB it is 2 MiB, and 18 KiB/s."""
+_NUM_LOOKS = 4  # in `WRITE_SECONDS`
 _LAST_LEAVE_SECONDS = 1.0  # when the server itself leaves
 _LAST_HEAD_SECONDS = 0.1  # likewise: what was accepted just now has its first request on the way
 _INTERIM = b"HTTP/1.1 100 "
@@ -266,16 +272,29 @@ class EndingProtocol(HttpToolsProtocol):
         self._expect_reading(self._leave_timer)
 
     def _expect_reading(self, timer: Timer) -> None:
-        """Look again and again whether the client reads what waits for it, and leave if not."""
-        num_unread = num_unread_bytes(self.transport)
+        """Look again and again whether the client reads what waits for it, and leave if not.
+
+        One look says little: what has been read is told in steps. It is left when so many in a row
+        have seen too little in all. Who has read everything has the time to leave by itself.
+        """
+        num_unread, num_looks = num_unread_bytes(self.transport), 0
+        seconds = self._limits.write_seconds / _NUM_LOOKS
 
         def look() -> None:
-            if num_unread - num_unread_bytes(self.transport) < MIN_READ_BYTES:
+            nonlocal num_unread, num_looks
+            num_unread_now = num_unread_bytes(self.transport)
+            num_looks += 1
+            if not num_unread_now:
+                timer.start(self._limits.leave_seconds, self.transport.abort)
+                return
+            if num_unread - num_unread_now >= MIN_READ_BYTES:
+                num_unread, num_looks = num_unread_now, 0
+            elif num_looks == _NUM_LOOKS:
                 self.transport.abort()
-            else:
-                self._expect_reading(timer)
+                return
+            timer.start(seconds, look)
 
-        timer.start(self._limits.write_seconds, look)
+        timer.start(seconds, look)
 
     def _write_problem(self, problem: Problem) -> None:
         """Answer without an application, as there is no request for one."""

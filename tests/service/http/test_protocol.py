@@ -206,6 +206,30 @@ def test_a_client_that_reads_next_to_nothing_is_left(run: Callable[..., None]) -
     run(scenario, write_seconds=0.3)
 
 
+def test_a_client_whose_reading_is_told_in_steps_is_left_when_none_comes_any_more(
+    run: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = [9_000_000] * 4 + [8_500_000] * 4 + [8_000_000] * 5
+    looks: list[int] = []
+
+    def num_unread(_transport: asyncio.Transport) -> int:
+        looks.append(told[min(len(looks), len(told) - 1)])
+        return looks[-1]
+
+    monkeypatch.setattr("service.http.endings.num_unread_bytes", num_unread)
+
+    async def scenario(served: Served) -> None:
+        _, writer = await served.connect()
+        writer.transport.pause_reading()  # type: ignore[attr-defined]
+        writer.write(get("/piece"))
+        await until(lambda: looks)
+        await served.until_left()
+        assert looks == told
+        writer.close()
+
+    run(scenario, write_seconds=0.2)
+
+
 def test_a_client_that_never_takes_its_last_bytes_is_left(run: Callable[..., None]) -> None:
     async def scenario(served: Served) -> None:
         _, writer = await served.connect()
