@@ -145,11 +145,7 @@ class Asking:
         away = [one for one in others if asked.is_safe and not one.state.is_mute]
         heard.missing.update(one.group for one in others if one not in away)
         heard.missing.update(one.name for one in groups if not self.watch.members[one.name].named)
-        found = await asyncio.gather(*(self._briefly(asked, one, heard) for one in away))
-        answers = [one for one in found if one is not None]
-        for answer in answers[1:]:
-            answer.close()
-        return answers[0] if answers else self._unknown(heard)
+        return await self._of_those_away(asked, away, heard) or self._unknown(heard)
 
     async def _of_those_up(
         self, asked: Asked, members: Sequence[Member], heard: _Heard
@@ -170,6 +166,26 @@ class Asking:
             if answer is not None:
                 return answer
         return None
+
+    async def _of_those_away(
+        self, asked: Asked, members: Iterable[Member], heard: _Heard
+    ) -> PassedAnswer | None:
+        """What the first of some servers knows, which are asked side by side.
+
+        All other answers are closed; every one when the client goes meanwhile.
+        """
+        asking = [asyncio.create_task(self._briefly(asked, one, heard)) for one in members]
+        try:
+            found = await asyncio.gather(*asking)
+        except BaseException:
+            for task in asking:
+                task.cancel()
+                task.add_done_callback(_close)
+            raise
+        answers = [one for one in found if one is not None]
+        for answer in answers[1:]:
+            answer.close()
+        return answers[0] if answers else None
 
     async def _told(self, asked: Asked, member: Member, heard: _Heard) -> PassedAnswer | None:
         """What a server that is up knows; where it does not, what it said or why it is silent."""
@@ -257,6 +273,12 @@ class Asking:
             return lost
         self.metrics.passed(member.group, answer.status)
         return answer
+
+
+def _close(asked: asyncio.Task[PassedAnswer | None]) -> None:
+    """Close an answer that nobody waits for any more."""
+    if not asked.cancelled() and asked.exception() is None and (answer := asked.result()):
+        answer.close()
 
 
 def copied(answer: Answer, body: bytes) -> Response:

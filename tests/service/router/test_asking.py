@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import pytest
 
+from service.router.connection import Asked, BytesBody
 from service.router.groups import ConnectError, LostError, SilentError
 from service.router.pool import Answer
 from support.scripted_fleet import (
@@ -96,6 +97,31 @@ def test_those_that_are_away_have_one_moment_together(monkeypatch: pytest.Monkey
     fleet.asked.clear()
     assert fleet.ask("by_id", "/v1/documents/x") == (503, "group_unavailable")
     assert fleet.asked == ["a4", "b"], "those that are waited for in vain cost no time"
+
+
+def test_answers_that_are_there_when_the_client_goes_are_given_back() -> None:
+    given_back: list[object] = []
+    connection: Any = object()
+    has_it = Answer(200, [], connection=connection, give_back=given_back.append)
+    fleet = ScriptedFleet(a={"1": has_it, "2": UNKNOWN})
+    fleet.is_now(AWAY, "a1", "a2")
+    cast(Any, fleet.member("a2").pool).hangs = True
+    asked = Asked(method=b"GET", target=b"/v1/documents/x/result", headers=(), body=BytesBody())
+
+    async def main() -> None:
+        asking = asyncio.create_task(
+            fleet.dispatcher.asking._who_knows(asked, fleet.watch.directory.groups)
+        )
+        while len(fleet.asked) < 2:  # noqa: ASYNC110  # nothing tells
+            await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        asking.cancel()
+        await asyncio.wait([asking])
+        await asyncio.sleep(0)
+        assert asking.cancelled()
+        assert given_back == [connection]
+
+    asyncio.run(main())
 
 
 def test_one_that_says_nothing_holds_up_nobody_who_looks_for_what_another_one_has(
