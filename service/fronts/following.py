@@ -25,7 +25,8 @@ from service.models.checkpoints.discovery import (
 )
 from service.models.deployments.deployment import Deployment
 from service.models.deployments.registry import Routes
-from service.models.deployments.rollout import report_pairs, segment_cache
+from service.models.deployments.reports import report_pairs
+from service.models.deployments.rollout import segment_cache
 from service.models.translating.segment_search import SegmentsFinished
 
 if TYPE_CHECKING:

@@ -2,7 +2,8 @@
 
 Owns the deployments that have an engine. Which of them translates which pair is
 `service.models.deployments.registry`, what they count together
-`service.models.deployments.figures`; whether there may be a reload now, and what the handlers are
+`service.models.deployments.figures`; what is told of them after a load
+`service.models.deployments.reports`; whether there may be a reload now, and what the handlers are
 refused with meanwhile, is `service.front`.
 """
 
@@ -11,21 +12,18 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from concurrent.futures import Executor
 from contextlib import asynccontextmanager
-from dataclasses import asdict
 from functools import partial
 from typing import Protocol
 
-from model.checkpoint.manifest import Manifest
 from model.errors import DragomanError
 from service.errors import RequestError, conflict, draining, no_such_model, reload_failed
-from service.labels import PIVOT, first_served
 from service.models.checkpoints.conversion import convert_packages
 from service.models.checkpoints.discovery import Checkpoints, TextCheckpoint, load_checkpoints
-from service.models.checkpoints.residency import counted_bytes, unknown_names
 from service.models.deployments.deployment import Deployment
 from service.models.deployments.figures import Figures
 from service.models.deployments.on_demand import OnDemandLoader
 from service.models.deployments.registry import Routes
+from service.models.deployments.reports import report_checkpoints
 from service.models.translating.segment_cache import SegmentCache
 from service.models.translating.segment_search import SegmentsFinished
 from service.placement import Placement, one_engine
@@ -181,7 +179,7 @@ class Rollout:
         if self._followers is not None:
             await self._followers.began(deployment)
         self._metrics.loaded("checkpoints", is_complete=not deployment.faulty)
-        self._report_checkpoints()
+        self._report()
 
     async def reload(self, before: Callable[[], Awaitable[object]] | None = None) -> None:
         """Open another deployment beside those that serve, then serve it in their place.
@@ -319,7 +317,7 @@ class Rollout:
         if self._cache is not None:
             self._cache.clear()
         self._metrics.reloaded("checkpoints", "partial" if deployment.faulty else "success")
-        self._report_checkpoints()
+        self._report()
         names = [checkpoint.name for checkpoint in self.routes.loaded]
         _LOGGER.info("reloaded", extra={"fields": {"checkpoints": names}})
 
@@ -348,59 +346,9 @@ class Rollout:
         self._figures.keep(deployment)
         del self._retiring[deployment]
 
-    def _report_checkpoints(self) -> None:
-        """Log and count what is served, in which arithmetic and why, and what is not.
-
-        Names in the settings that no checkpoint has are an event too: they may be misspelt.
-        """
-        self._report_pairs()
-        latest = self.routes.latest
-        for one in self.routes.loaded:
-            fields = {
-                "checkpoint": one.name,
-                "device": latest.pool.ready.device if latest else None,
-                "compute_type": one.compute_type,
-                "compute_reason": one.compute_reason,
-                "compute_problem": one.compute_problem,
-                "instruction_set": one.instruction_set,
-            }
-            if one.is_slow:
-                _LOGGER.warning("slow_compute_type", extra={"fields": fields})
-            else:
-                _LOGGER.info("checkpoint_served", extra={"fields": fields})
-        for fault in self.routes.faults:
-            _LOGGER.error("checkpoint_refused", extra={"fields": asdict(fault)})
-        named = {"pinned": self._settings.pinned, "preferred": self._settings.preferred}
-        unknown = unknown_names(named, {entry.name for entry in self.routes.entries})
-        if unknown:
-            _LOGGER.warning("checkpoint_names_unknown", extra={"fields": unknown})
-        self._report_budget()
-
-    def _report_budget(self) -> None:
-        """Log a budget that is less than what is always in memory: its unit may be forgotten."""
-        budget, latest = self._settings.memory_budget, self.routes.latest
-        if budget is None or latest is None:
-            return
-        sizes = [one.entry.num_weight_bytes for one in latest.checkpoints]
-        needed = counted_bytes([sizes] * len(self._placements))
-        if needed > budget:
-            fields = {"budget_bytes": budget, "needed_bytes": needed}
-            _LOGGER.warning("memory_budget_too_small", extra={"fields": fields})
-
-    def _report_pairs(self) -> None:
-        """Register the present labels with the metrics."""
-        latest = self.routes.latest
-        on_demand = () if latest is None else latest.on_demand
-        manifests = [one.manifest for one in (*self.routes.checkpoints, *on_demand)]
-        report_pairs(self._metrics, manifests)
-        self._metrics.residency.expect(one.name for one in manifests)
-
-
-def report_pairs(metrics: Metrics, manifests: Sequence[Manifest]) -> None:
-    """Register the labels of these checkpoints with the metrics."""
-    first = first_served({one.name: one.pairs for one in manifests})
-    names = [] if first else [one.name for one in manifests]
-    metrics.pairs_loaded(first, on_demand=[*names, PIVOT])
+    def _report(self) -> None:
+        num_replicas = len(self._placements)
+        report_checkpoints(self.routes, self._settings, self._metrics, num_replicas=num_replicas)
 
 
 def segment_cache(settings: Settings) -> SegmentCache | None:

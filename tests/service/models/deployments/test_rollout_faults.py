@@ -220,7 +220,7 @@ def test_an_arithmetic_that_stands_in_is_a_warning_with_what_stands_in_the_way(
         served = Served(folder)
         async with served.client() as client:
             monkeypatch.setattr(Routes, "loaded", [slow])
-            served.front._rollout._report_checkpoints()
+            served.front._rollout._report()
             [told] = (await client.get("/v1/health")).json()["checkpoints"]
             assert told["compute_problem"] == slow.compute_problem
             labels = {"compute_type": "float32", "compute_reason": "processor"}
