@@ -1,9 +1,9 @@
 """Catalogues of gettext (.po, .pot): messages that have no translation get one; others stay.
 
-Owns the notation of entries; what bytes mean, `gettext_charset` knows. Comments, contexts, obsolete
-entries and whatever already has a translation are kept as they are, and so is the header, which
-names its language if it did not. Of a plural
-the first form is made of the singular, all others of the plural.
+Owns the notation of entries; what bytes mean, `gettext_charset` knows, and `gettext_plurals` which
+form of a plural is made of the singular. Comments, contexts, obsolete entries and whatever already
+has a translation are kept as they are, and so is the header, which names its language if it did
+not.
 """
 
 import re
@@ -14,7 +14,8 @@ from functools import partial
 from model.documents.notation.document import Document, DocumentOptions, document_of
 from model.documents.notation.limits import DocumentLimits
 from model.documents.notation.template import LanguagePlace, Piece, TemplateBuilder
-from model.documents.plain_text.gettext_charset import decoded_catalogue
+from model.documents.plain_text.gettext_charset import CatalogueText, decoded_catalogue
+from model.documents.plain_text.gettext_plurals import PluralRule, plural_rule
 from model.errors import DocumentError
 
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
@@ -27,6 +28,7 @@ _STRING = re.compile(r"\"((?:[^\"\\\n]|\\.)*+)\"")
 _STRINGS = re.compile(r"(?:\s*+\"(?:[^\"\\\n]|\\.)*+\")++\s*+")
 """One after another, as C has them."""
 _TRANSLATION = "msgstr"
+_NO_DIGITS = re.compile(r"\D++")
 _NO_LANGUAGE = re.compile(r"^[^\S\n]*+(?:msgstr[^\S\n]*+)?\"Language:([ \t]*+)\\n", re.MULTILINE)
 _LOCALES = {"zh-Hans": "zh_CN", "zh-Hant": "zh_TW"}
 _MAX_FIELDS = 100
@@ -60,6 +62,11 @@ class _Entry:
         return [one for one in self.fields if one.keyword.startswith(_TRANSLATION)]
 
     @property
+    def is_header(self) -> bool:
+        """Whether it is the entry that tells of the catalogue."""
+        return self.said("msgid") == "" and self.said("msgctxt") is None
+
+    @property
     def line_break(self) -> str:
         """How its lines end."""
         has_return = bool(self.fields) and self.fields[0].lines[0].endswith("\r\n")
@@ -79,6 +86,20 @@ def open_po(data: bytes, _options: DocumentOptions, limits: DocumentLimits) -> D
     """
     catalogue = decoded_catalogue(data)
     builder = TemplateBuilder(kind="po", limits=limits)
+    rule = _plural_rule(catalogue)
+    for one in _read(catalogue):
+        builder.pieces.extend([one] if isinstance(one, str) else _written(builder, one, rule))
+    return document_of("po", builder.template(), catalogue.encoded)
+
+
+def _plural_rule(catalogue: CatalogueText) -> PluralRule:
+    """What its header, which may be any of its entries, says of plurals."""
+    entries = (one for one in _read(catalogue) if isinstance(one, _Entry) and one.is_header)
+    return next((plural_rule(one.said(_TRANSLATION) or "") for one in entries), PluralRule())
+
+
+def _read(catalogue: CatalogueText) -> Iterator[_Entry | str]:
+    """Its entries, and the lines between them."""
     entry = _Entry()
     for number, line in enumerate(_LINE.findall(catalogue.text), start=1):
         bare = line.strip()
@@ -87,8 +108,10 @@ def open_po(data: bytes, _options: DocumentOptions, limits: DocumentLimits) -> D
         if not bare and entry.fields:
             entry.fields[-1].lines.append(line)
         elif not bare or bare.startswith("#") or _DOMAIN.fullmatch(bare):
-            builder.pieces.extend([*_written(builder, entry), line])
-            entry = _Entry()
+            if entry.fields:
+                yield entry
+                entry = _Entry()
+            yield line
         elif not (_STRINGS.fullmatch(strings) or (keyword and not strings)) or (
             keyword is None and not entry.fields
         ):
@@ -97,7 +120,7 @@ def open_po(data: bytes, _options: DocumentOptions, limits: DocumentLimits) -> D
             if len(entry.fields) >= _MAX_FIELDS:
                 raise DocumentError("po", f"has an entry of more than {_MAX_FIELDS} fields")
             if keyword[1] in ("msgid", "msgctxt") and entry.translations:
-                builder.pieces.extend(_written(builder, entry))
+                yield entry
                 entry = _Entry()
             said = [catalogue.meant(one) for one in _STRING.findall(strings)]
             name = "".join(keyword[1].split())
@@ -105,11 +128,10 @@ def open_po(data: bytes, _options: DocumentOptions, limits: DocumentLimits) -> D
         else:
             entry.fields[-1].lines.append(line)
             entry.fields[-1].parts.extend(catalogue.meant(one) for one in _STRING.findall(strings))
-    builder.pieces.extend(_written(builder, entry))
-    return document_of("po", builder.template(), catalogue.encoded)
+    yield entry
 
 
-def _written(builder: TemplateBuilder, entry: _Entry) -> Iterator[Piece]:
+def _written(builder: TemplateBuilder, entry: _Entry, rule: PluralRule) -> Iterator[Piece]:
     """An entry, with places for what it lacks."""
     bare = next((one.keyword for one in entry.fields if not one.parts), None)
     if bare is not None:
@@ -117,7 +139,7 @@ def _written(builder: TemplateBuilder, entry: _Entry) -> Iterator[Piece]:
     single, several = entry.said("msgid"), entry.said("msgid_plural")
     is_wanted = bool(single) and not any(one.text for one in entry.translations)
     is_said = any(map(str.isalpha, f"{single}{several}"))
-    if single == "" and entry.said("msgctxt") is None:
+    if entry.is_header:
         yield from _header("".join(line for one in entry.fields for line in one.lines))
         return
     notation = partial(_notation, line_break=entry.line_break)
@@ -125,8 +147,7 @@ def _written(builder: TemplateBuilder, entry: _Entry) -> Iterator[Piece]:
         if not is_wanted or not one.keyword.startswith(_TRANSLATION):
             yield "".join(one.lines)
             continue
-        is_first = one.keyword in ("msgstr", "msgstr[0]")
-        text = (single if is_first else several) or ""
+        text = (single if _is_of_singular(one, entry, rule) else several) or ""
         raw = "".join(one.lines)
         start = raw.index('"')
         end = raw.rindex('"') + 1
@@ -135,6 +156,15 @@ def _written(builder: TemplateBuilder, entry: _Entry) -> Iterator[Piece]:
         # Of two forms one that is a number alone: left empty, it would be shown as nothing.
         yield notation(text) if isinstance(place, str) and several and is_said else place
         yield raw[end:]
+
+
+def _is_of_singular(one: _Field, entry: _Entry, rule: PluralRule) -> bool:
+    """Whether a translation of an entry is made of what it says of one."""
+    single, several = entry.said("msgid") or "", entry.said("msgid_plural")
+    form = int(_NO_DIGITS.sub("", one.keyword) or 0)
+    if several is None:
+        return form == 0
+    return rule.is_of_singular(form, len(entry.translations), single, several)
 
 
 def _header(raw: str) -> Iterator[Piece]:
