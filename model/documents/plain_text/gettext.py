@@ -137,14 +137,14 @@ def _written(builder: TemplateBuilder, entry: _Entry, rule: PluralRule) -> Itera
     if bare is not None:
         raise DocumentError("po", f"has a {bare} that no string follows")
     single, several = entry.said("msgid"), entry.said("msgid_plural")
-    is_wanted = bool(single) and not any(one.text for one in entry.translations)
     is_said = any(map(str.isalpha, f"{single}{several}"))
     if entry.is_header:
         yield from _header("".join(line for one in entry.fields for line in one.lines))
         return
     notation = partial(_notation, line_break=entry.line_break)
     for one in entry.fields:
-        if not is_wanted or not one.keyword.startswith(_TRANSLATION):
+        # Form by form: gettext shows an empty one beside others as nothing.
+        if not single or one.text or not one.keyword.startswith(_TRANSLATION):
             yield "".join(one.lines)
             continue
         text = (single if _is_of_singular(one, entry, rule) else several) or ""
@@ -153,7 +153,7 @@ def _written(builder: TemplateBuilder, entry: _Entry, rule: PluralRule) -> Itera
         end = raw.rindex('"') + 1
         yield raw[:start]
         place = builder.plain(text, raw[start:end], notation, is_source=False)
-        # Of two forms one that is a number alone: left empty, it would be shown as nothing.
+        # A number alone is not translated, and not left empty either.
         yield notation(text) if isinstance(place, str) and several and is_said else place
         yield raw[end:]
 

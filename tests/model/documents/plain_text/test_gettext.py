@@ -88,19 +88,23 @@ def filled(message: Message) -> tuple[str, ...]:
     """The forms of a translation after what is missing was translated."""
     _, single, several, said = message
     wanted = [single, *[several] * (len(said) - 1)]
-    has_letters = [any(map(str.isalpha, one)) for one in wanted]
-    if any(said) or not any(has_letters):
+    if not any(map(str.isalpha, single + several)):
         return said
     return tuple(
-        translated(one) if is_text else one
-        for one, is_text in zip(wanted, has_letters, strict=True)
+        form or (translated(one) if any(map(str.isalpha, one)) else one)
+        for form, one in zip(said, wanted, strict=True)
     )
 
 
 def texts(message: Message) -> Iterator[str]:
+    """What of a message is translated, form by form."""
     _, single, several, said = message
-    wanted = [] if any(said) else [single, *[several] * (len(said) - 1)]
-    yield from (one for one in wanted if any(map(str.isalpha, one)))
+    wanted = [single, *[several] * (len(said) - 1)]
+    yield from (
+        one
+        for form, one in zip(said, wanted, strict=True)
+        if not form and any(map(str.isalpha, one))
+    )
 
 
 def as_gettext_reads(data: str) -> str:

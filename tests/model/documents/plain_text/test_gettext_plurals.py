@@ -105,3 +105,19 @@ def test_a_form_that_the_entry_does_not_have_is_the_first() -> None:
     rule = plural_rule("Plural-Forms: nplurals=9; plural=n==1 ? 7 : 0;\n")
     assert [rule.is_of_singular(form, 2, ONE, SOME) for form in range(2)] == [True, False]
     assert [rule.is_of_singular(form, 3, ONE, SOME) for form in range(3)] == [False] * 3
+
+
+@pytest.mark.parametrize(("filled", "lacking"), [(0, SOME), (1, ONE)])
+def test_a_form_without_a_translation_gets_one_beside_another(filled: int, lacking: str) -> None:
+    source = catalogue(GERMAN, 2).replace(f'msgstr[{filled}] ""', f'msgstr[{filled}] "da"')
+    document = open_document(source.encode(), "po")
+    assert document.texts == (lacking,)
+    rebuilt = document.rebuild(["neu"]).decode()
+    assert rebuilt == source.replace(f'msgstr[{1 - filled}] ""', f'msgstr[{1 - filled}] "neu"')
+
+
+def test_a_form_that_is_a_number_alone_is_written_beside_another() -> None:
+    source = 'msgid "one"\nmsgid_plural "7"\nmsgstr[0] "eins"\nmsgstr[1] ""\n'
+    document = open_document(source.encode(), "po")
+    assert document.texts == ()
+    assert document.rebuild([]).decode() == source.replace('""', '"7"')
