@@ -5,7 +5,7 @@ format says its encoding, its own reader knows.
 """
 
 from model.documents.kinds import media_type
-from model.documents.notation.encoding import charset_of_markup, charset_of_text
+from model.documents.notation.encoding import charset_of_page, charset_of_text
 from model.documents.plain_text.gettext_charset import charset_of_catalogue
 
 HEAD_BYTES = 16 * 1024
@@ -24,7 +24,7 @@ def media_type_of_file(kind: str, head: bytes) -> str:
         return plain
     match kind:
         case "html":
-            charset = charset_of_markup(head)
+            charset = charset_of_page(head)
         case "po":
             charset = charset_of_catalogue(head)
         case _:

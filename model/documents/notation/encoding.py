@@ -147,8 +147,9 @@ def decoded(kind: str, data: bytes) -> Encoded:
 def decoded_markup(kind: str, data: bytes) -> Encoded:
     """A file of XML or HTML, in the encoding that it declares.
 
-    Both are read as browsers read. What is new in a file of XML is written so that parsers read it
-    too, which know no wider encoding than the one that is declared.
+    Both are read as browsers read; a `meta` element declares it in HTML alone. What is new in a
+    file of XML is written so that parsers read it too, which know no wider encoding than the one
+    that is declared.
 
     Raises:
         DocumentError: It is not in that encoding, or the encoding is not known.
@@ -156,7 +157,7 @@ def decoded_markup(kind: str, data: bytes) -> Encoded:
     mark, codec = _marked(kind, data)
     if codec:
         return _decoded(kind, data, mark, codec, "xmlcharrefreplace")
-    name = _declared(data)
+    name = _declared(kind, data)
     codec = _as_browsers_read(kind, name) if name else "utf-8"
     file = _decoded(kind, data, mark, codec, "xmlcharrefreplace")
     exact = _known(kind, name) if name and kind != "html" else ""
@@ -172,9 +173,9 @@ def charset_of_text(head: bytes) -> str:
     return "utf-16" if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8"
 
 
-def charset_of_markup(head: bytes) -> str:
-    """The same of a file that `decoded_markup` reads; its first 4,096 bytes are enough."""
-    name = "" if has_mark(head) else _declared(head)
+def charset_of_page(head: bytes) -> str:
+    """The same of a page that `decoded_markup` reads; its first 4,096 bytes are enough."""
+    name = "" if has_mark(head) else _declared("html", head)
     if not name or _as_browsers_read("html", name) == "utf-8":
         return charset_of_text(head)
     return name.lower()
@@ -206,9 +207,11 @@ def _marked(kind: str, data: bytes) -> tuple[bytes, str]:
     return next(((mark, name) for mark, name in _MARKS if data.startswith(mark)), (b"", ""))
 
 
-def _declared(data: bytes) -> str:
+def _declared(kind: str, data: bytes) -> str:
     """The encoding that a file of XML or HTML says it is in, or nothing."""
-    match = _XML_DECLARATION.match(data) or _META_CHARSET.search(data[:_META_REACH])
+    match = _XML_DECLARATION.match(data)
+    if match is None and kind == "html":
+        match = _META_CHARSET.search(data[:_META_REACH])
     return match[1].decode("ascii") if match else ""
 
 

@@ -94,3 +94,33 @@ def test_what_xml_has_beyond_its_declaration_stays() -> None:
     assert document.texts == ("“Yes”",)
     assert document.rebuild(document.texts) == data
     assert document.rebuild(["„Ja“ —"]) == data.replace(b"\x93Yes\x94", b"&#8222;Ja\x93 \x97")
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        '<r><a><![CDATA[<meta charset="gb2312">]]></a>',
+        '<?xml version="1.0"?><r><meta http-equiv="Content-Type" content="a; charset=latin1"/>',
+        '<r><!-- <meta charset="nonsense"> -->',
+    ],
+)
+@pytest.mark.parametrize("codec", ["utf-8", "utf-8-sig"])
+def test_a_meta_element_says_no_encoding_of_xml(head: str, codec: str) -> None:
+    data = f"{head}<b>Müller geht über die Straße</b></r>".encode(codec)
+    document = open_document(data, "xml")
+    assert document.texts[-1] == "Müller geht über die Straße"
+    rebuilt = document.rebuild([*document.texts[:-1], "去“猫”"])
+    assert rebuilt == data.replace("Müller geht über die Straße".encode(), "去“猫”".encode())
+
+
+def test_a_meta_element_says_no_encoding_of_a_page_of_a_book() -> None:
+    page = (
+        '<?xml version="1.0"?><html><head><meta http-equiv="Content-Type" content="text/html; '
+        'charset=iso-8859-1"/></head><body><p>Müller geht über die Straße</p></body></html>'
+    )
+    document = open_document(epub(page), "epub")
+    assert "Müller geht über die Straße" in document.texts
+    made = document.rebuild(
+        ["去“猫”" if text.startswith("Müller") else text for text in document.texts]
+    )
+    assert members_of(made)["o/p 1.xhtml"] == page.replace("Müller geht über die Straße", "去“猫”")
