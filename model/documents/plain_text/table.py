@@ -7,6 +7,7 @@ which the places that are found here do not mean that is refused.
 import csv
 import io
 import re
+from collections import Counter
 from collections.abc import Iterator
 
 from model.documents.notation.document import Document, DocumentOptions, document_of
@@ -19,6 +20,8 @@ _TAB = "\t"
 _CLOSED_INSIDE = re.compile(r'"(?:[^"]|"")*+"(?!\Z)')
 """A text that begins with a quote, and that no reader takes for a whole cell in quotes."""
 _SEPARATORS = f",;{_TAB}|"
+_LOOSE = re.compile(r"(?<=\d),(?=\d)|[,;|](?= )")
+"""What may be a part of a cell as well: a comma of a number, a sign of prose before a space."""
 _SAMPLE = 64 * 1024
 _SAMPLE_LINES = 50
 _QUOTED = re.compile(r'"(?:[^"]|"")*+"')
@@ -75,7 +78,10 @@ def _open(
 
 
 def _separator(text: str) -> str:
-    """What most evenly divides the first lines, the comma if nothing does."""
+    """What most evenly divides the first lines, the comma if nothing does.
+
+    Of several that do, one that may be no part of a cell, and of these another than the comma.
+    """
     sample, is_cut = _QUOTED.sub("", text[:_SAMPLE]), len(text) > _SAMPLE
     if is_cut:
         sample = _CUT_OFF.sub("", sample)
@@ -84,8 +90,12 @@ def _separator(text: str) -> str:
     lines = (lines[:-1] if is_cut and len(lines) > 1 else lines)[:_SAMPLE_LINES]
     counts = {one: [line.count(one) for line in lines] for one in _SEPARATORS}
     even = [one for one, found in counts.items() if found and min(found) == max(found) > 0]
+    if even:
+        num_loose = Counter(one for line in lines for one in _LOOSE.findall(line))
+        # False comes first: what is firm, and then what is no comma.
+        return min(even, key=lambda one: (num_loose[one] == sum(counts[one]), one == ","))
     common = max(_SEPARATORS, key=lambda one: sum(counts[one]))
-    return even[0] if even else common if any(counts[common]) else ","
+    return common if any(counts[common]) else ","
 
 
 def _cells(text: str, separator: str) -> Iterator[re.Match[str]]:

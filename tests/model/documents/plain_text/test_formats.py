@@ -317,6 +317,30 @@ def test_what_separates_cells_is_told_by_whole_lines(source: str) -> None:
     assert document.rebuild(document.texts) == source.encode()
 
 
+@pytest.mark.parametrize(
+    ("source", "texts"),
+    [
+        ("Hello world;1,5\nGood day;2,5\n", ["Hello world", "Good day"]),
+        ("Hello world; 1,5\nGood day; 2,5\n", ["Hello world", "Good day"]),
+        ("Hello, world;one\nGood, day;two\n", ["Hello, world", "one", "Good, day", "two"]),
+        ("Item|Price, EUR\nTea|1,50\n", ["Item", "Price, EUR", "Tea"]),
+        ("Item\tPrice,EUR\nTea\t1,50\n", ["Item", "Price,EUR", "Tea"]),
+        ("1,Hello; bye\n2,Good; day\n", ["Hello; bye", "Good; day"]),
+        ("a, b; c,d\ne, f; g,h\n", ["a", "b; c", "d", "e", "f; g", "h"]),
+        ("1,2\n3,a\n", ["a"]),
+    ],
+)
+def test_of_two_signs_in_every_line_one_that_is_no_part_of_a_cell_separates(
+    source: str, texts: list[str]
+) -> None:
+    assert [one.strip() for one in opened(source, "csv").texts] == texts
+
+
+def test_a_comma_of_a_translation_is_none_of_a_table_between_semicolons() -> None:
+    rebuilt = opened("Hello world;1,5\nGood day;2,5\n", "csv").rebuild(["Hallo, Welt", "Na"])
+    assert rebuilt == b"Hallo, Welt;1,5\nNa;2,5\n"
+
+
 @pytest.mark.parametrize("text", ["sep=", "sep=ab\n", "a,sep=;\n"])
 def test_what_only_looks_like_that_line_is_a_row(text: str) -> None:
     assert in_capitals(text, "csv") == text.upper()
