@@ -3,20 +3,21 @@
 Owns where text is in these formats: in `t` elements, which stand in runs, which stand in paragraphs
 or, in a workbook, in strings; in comments and in a document's own properties; in attributes that
 describe pictures, shapes and tables, or tell where a link goes. Text that was deleted or moved,
-formulas, what fields of a slide show and phonetic readings stay; names of a table's columns too,
-because a workbook has them twice. Which parts have text, their types say; what becomes an inline
-code, `model.documents.archives.office_reader` and `model.documents.archives.run_tokens`.
+formulas, what fields of a slide show and phonetic readings stay; names of columns of tables and
+of fields of pivot tables too, because a workbook has them twice. Which parts have text, their types
+say; what becomes an inline code, `model.documents.archives.office_reader` and
+`model.documents.archives.run_tokens`.
 """
 
 import re
-from collections.abc import Sequence
-from itertools import islice
+from collections.abc import Iterator, Mapping
+from itertools import chain, islice
 
 from model.documents.archives.archive import Archive, archived_document
 from model.documents.archives.office_reader import PartReader, without_codes_of_cells, without_kept
-from model.documents.archives.office_types import FORMATS, SHEET, TABLE
+from model.documents.archives.office_types import FORMATS, PIVOT_CACHE, SHEET, TABLE
 from model.documents.archives.package import part_types
-from model.documents.markup.xml_events import xml_events
+from model.documents.markup.xml_events import Event, xml_events
 from model.documents.notation.assembly import SPACES
 from model.documents.notation.document import Document, DocumentOptions
 from model.documents.notation.limits import DocumentLimits
@@ -32,6 +33,7 @@ _OWN_STRINGS = re.compile(
 A tag is read twice at most, however often it says `t="str"`.
 """
 _HAS_PAGE_TEXT = re.compile(r"<(?:[\w.-]+:)?(?:odd|even|first)(?:Header|Footer)|\stooltip=")
+_CACHE_FIELD = re.compile(r"(<(?:[\w.-]+:)?cacheField\s(?:[^<>\"']++|\"[^<\"]*+\"|'[^<']*+')*+)>")
 _CELLS_NAME = "sheetData"
 _LONGEST_PREFIX = 64
 _END_OF_CELLS = re.compile(
@@ -66,8 +68,7 @@ def _open(kind: str, data: bytes, limits: DocumentLimits) -> Document:
     types = part_types(kind, archive, limits)
     if not any(map(layout.main.fullmatch, types.values())):
         raise DocumentError(kind, "is an archive without the parts of this format")
-    tables = [name for name, said in types.items() if TABLE.fullmatch(said)]
-    columns = _column_names(archive, tables, limits)
+    columns = _column_names(archive, types, limits)
 
     def read(name: str, text: str) -> Template:
         builder = TemplateBuilder(kind=kind, limits=limits, kept=columns)
@@ -126,12 +127,24 @@ def _end_of_cells(text: str) -> tuple[int, str] | None:
 
 
 def _column_names(
-    archive: Archive, tables: Sequence[str], limits: DocumentLimits
+    archive: Archive, types: Mapping[str, str], limits: DocumentLimits
 ) -> frozenset[str]:
-    """Names of columns of all tables in a workbook, as texts are: without white space around."""
+    """Names of columns that cells say too, as texts are: without white space around."""
+    tables = [name for name, said in types.items() if TABLE.fullmatch(said)]
+    caches = [name for name, said in types.items() if PIVOT_CACHE.fullmatch(said)]
+    events = chain(
+        chain.from_iterable(archive.events(name, limits) for name in tables),
+        chain.from_iterable(_cache_fields(archive, name, limits) for name in caches),
+    )
     return frozenset(
         without_codes_of_cells(event.attributes.get("name", "")).strip(SPACES)
-        for name in tables
-        for event in archive.events(name, limits)
-        if event.kind == "start" and event.local_name == "tableColumn"
+        for event in events
+        if event.kind == "start" and event.local_name in ("tableColumn", "cacheField")
     )
+
+
+def _cache_fields(archive: Archive, name: str, limits: DocumentLimits) -> Iterator[Event]:
+    """The fields of a pivot table's cache, without their values, which may be any number."""
+    tags = (found[1] for found in _CACHE_FIELD.finditer(archive.text(name).text))
+    fields = "".join(f"{tag.removesuffix('/')}/>" for tag in tags)
+    return xml_events(f"<fields>{fields}</fields>", "xlsx", limits)

@@ -37,6 +37,8 @@ _EXCEL = rf"(?:{_OPEN}spreadsheetml|{_OWN}excel)\.[A-Za-z.]+\.main\+xml"
 THREADS = re.compile(rf"{_OWN}excel\.threadedcomments\+xml")
 SHEET = re.compile(rf"{_OPEN}spreadsheetml\.worksheet\+xml")
 TABLE = re.compile(rf"{_OPEN}spreadsheetml\.table\+xml")
+PIVOT_CACHE = re.compile(rf"{_OPEN}spreadsheetml\.pivotCacheDefinition\+xml")
+"""What a pivot table has read of its cells."""
 FORMATS = {
     "docx": Format(
         main=re.compile(_WORD),

@@ -5,7 +5,7 @@ import pytest
 from model.documents.formats import open_document
 from model.documents.notation.limits import DocumentLimits
 from model.text.marks.inline_codes import ANY_CODE
-from support.made_documents import members_of, xlsx
+from support.made_documents import archive, members_of, xlsx
 
 SHEET = '<worksheet><sheetData><row r="1">{}<c r="Z1"><v>7</v></c></row></sheetData></worksheet>'
 
@@ -43,6 +43,47 @@ def test_names_of_columns_stay_with_spaces_around_them_and_in_several_runs() -> 
     assert document.texts == ("Totals",)
     rebuilt = members_of(document.rebuild(["Summen"]))["xl/sharedStrings.xml"]
     assert rebuilt == members_of(made)["xl/sharedStrings.xml"].replace("Totals", "Summen")
+
+
+def with_pivot_cache(made: bytes, definition: str) -> bytes:
+    """A workbook with one part more, of what a pivot table has read."""
+    name = "xl/pivotCache/pivotCacheDefinition1.xml"
+    members = members_of(made)
+    override = (
+        f"<Override PartName='/{name}' ContentType='application/vnd.openxmlformats-officedocument."
+        "spreadsheetml.pivotCacheDefinition+xml'/></Types>"
+    )
+    members["[Content_Types].xml"] = members["[Content_Types].xml"].replace("</Types>", override)
+    return archive({**members, name: definition})
+
+
+def test_header_cells_that_a_pivot_table_reads_stay() -> None:
+    strings = "".join(
+        f"<si><t>{text}</t></si>"
+        for text in ("Region", "Sales\namount", "A &amp; b > c", "Regions", "Total ")
+    ).replace("<t>", '<t xml:space="preserve">')
+    definition = (
+        "<x:pivotCacheDefinition xmlns:x='x' refreshOnLoad='1'><x:cacheFields>"
+        "<x:cacheField name='Region' numFmtId='0'><x:sharedItems><x:s v='East'/></x:sharedItems>"
+        "</x:cacheField><x:cacheField numFmtId='0'\n name=\"Sales_x000A_amount\"/>"
+        '<x:cacheField name="A &amp;&#32;b > c"/><x:cacheField name="Total "/></x:cacheFields>'
+        "</x:pivotCacheDefinition>"
+    )
+    made = with_pivot_cache(xlsx(strings), definition)
+    document = open_document(made, "xlsx")
+    assert document.texts == ("Regions",)
+    rebuilt = members_of(document.rebuild(["Gebiete"]))
+    before = members_of(made)
+    before["xl/sharedStrings.xml"] = before["xl/sharedStrings.xml"].replace("Regions", "Gebiete")
+    assert rebuilt == before
+
+
+def test_a_cache_of_many_values_is_not_parsed() -> None:
+    items = "<s v='a'/>" * 300
+    definition = f"<d><cacheField name='Region'><sharedItems>{items}</sharedItems></cacheField></d>"
+    made = with_pivot_cache(xlsx("<si><t>Region</t></si><si><t>A cat</t></si>"), definition)
+    document = open_document(made, "xlsx", limits=DocumentLimits(max_events=100))
+    assert document.texts == ("A cat",)
 
 
 @pytest.mark.parametrize(
