@@ -54,6 +54,7 @@ from model.text.languages.tags import LanguagePair
 from model.text.marks.carried import Carried, Restored
 from model.text.marks.carrying import hidden, restore, without_marks_of
 from model.text.marks.finding import Mark, find_inner_marks, find_marks
+from model.text.marks.inside import places_beside_words
 from model.text.sentences.segmenter import LINE_BREAKS
 from model.text.sentences.stretches import stretches
 from model.text.subwords.spans import Span, token_spans
@@ -405,7 +406,8 @@ class TextPipeline:
         ids = output.token_ids
         num_extras = self._tokenizer.num_source_extras(pair)
         num_before = num_extras - self._tokenizer.num_source_ends
-        places = [self._tokenizer.encode(carried.shown[: one.place], pair) for one in carried.loose]
+        shown = carried.shown
+        places = [self._tokenizer.encode(shown[:at], pair) for at in places_beside_words(carried)]
         ends = [len(self._tokenizer.decode(ids[: n + 1])) for n in range(len(ids))]
         return restore(
             carried,

@@ -25,7 +25,14 @@ from model.documents.archives.office_types import (
 )
 from model.documents.archives.page_texts import PAGE_TEXTS, add_page_text
 from model.documents.archives.run_tokens import run_tokens
-from model.documents.archives.runs import PROPERTIES, RUN, Run, Stretch, seen_formatting
+from model.documents.archives.runs import (
+    PROPERTIES,
+    RUN,
+    Run,
+    Stretch,
+    is_apart,
+    seen_formatting,
+)
 from model.documents.markup.xml_attributes import tag_pieces
 from model.documents.markup.xml_events import Event
 from model.documents.notation.assembly import Assembler, Token
@@ -216,7 +223,12 @@ class PartReader:
                 names, own = _parted(between)
                 own = own if RUN in names else properties
                 is_same = own == properties and names <= _BETWEEN_RUNS
-                yield Token(kind="lone", pieces=self._notation(between), is_removable=is_same)
+                yield Token(
+                    kind="lone",
+                    pieces=self._notation(between),
+                    is_removable=is_same,
+                    is_apart=is_apart(between),
+                )
                 between, properties = [], own
             yield Token(kind="text", pieces=(event.raw,), text=self._meant(event.text))
         yield Token(kind="border", pieces=self._notation(between))

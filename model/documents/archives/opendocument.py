@@ -222,7 +222,7 @@ def _role(name: str, *, is_inside: bool) -> Role:
     if not is_inside or name in _BORDERS:
         return "border"
     if name in _INLINE:
-        return "inline"
+        return "unseen"
     if name in _ASIDES or name.startswith(_ASIDE_PREFIXES):
         return "aside"
     return "word" if name.startswith("text:") else "inline"

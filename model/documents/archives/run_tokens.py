@@ -18,6 +18,7 @@ from model.documents.archives.runs import (
     NotNestedError,
     Run,
     Stretch,
+    is_apart,
     is_range,
     nested,
 )
@@ -136,7 +137,13 @@ class _Writer:
             whole += pieces
         part = RunPart(instead=tuple(whole), joint=self._joint(items[0], items[-1]))
         is_removable = all(item.is_removable for item in items)
-        token = Token(kind="lone", pieces=tuple(original), is_removable=is_removable, part=part)
+        token = Token(
+            kind="lone",
+            pieces=tuple(original),
+            is_removable=is_removable,
+            is_apart=any(is_apart(item.events) for item in items),
+            part=part,
+        )
         return [token]
 
     def _edges(self, item: Item) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:

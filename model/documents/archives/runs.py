@@ -35,6 +35,14 @@ _EDITING = re.compile(
 """What a program notes in formatting for its spelling checks."""
 _NO_PROPERTIES = re.compile(r"<[^\s<>/]++\s*+(?:/>|>\s*+</[^\s<>/]++\s*+>)")
 
+_SEEN = frozenset(
+    """
+    drawing pict object sym ruby oMath fld fldChar footnoteReference endnoteReference footnoteRef
+    endnoteRef pgNum dayShort dayLong monthShort monthLong yearShort yearLong
+    """.split()  # noqa: SIM905  # one list a line
+)
+"""What people see between two words, as no bookmark is."""
+
 Stretch = tuple[Event, bool]
 """An event, and whether it is text to be translated."""
 
@@ -115,6 +123,11 @@ def seen_formatting(properties: str) -> str:
     """Properties of a run, as they are written, without what nobody sees of them."""
     seen = _EDITING.sub("", properties).strip()
     return "" if _NO_PROPERTIES.fullmatch(seen) else seen
+
+
+def is_apart(events: Iterable[Event]) -> bool:
+    """Whether something of it is seen, so that letters before it and behind it are two words."""
+    return any(event.local_name in _SEEN for event in events)
 
 
 def is_range(events: Iterable[Event]) -> bool:

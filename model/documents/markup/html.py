@@ -24,6 +24,7 @@ from model.documents.markup.html_elements import (
     READ_TAGS,
     SCOPES,
     TEXT_ATTRIBUTES,
+    UNSEEN_ELEMENTS,
     UNTOUCHED_ELEMENTS,
     VOID_ELEMENTS,
 )
@@ -211,7 +212,8 @@ class _PageReader:
             self._num_kept_space += 1
         kind: TokenKind = "border" if is_block else "lone" if is_void else "opening"
         pieces = (event.raw,) if self._is_untouched(event) else tuple(self._tag(event))
-        self._assembler.add(Token(kind=kind, pieces=pieces))
+        is_apart = is_void and event.name not in UNSEEN_ELEMENTS
+        self._assembler.add(Token(kind=kind, pieces=pieces, is_apart=is_apart))
 
     def _end_untouched(self) -> None:
         untouched, self._untouched = self._untouched, None
@@ -219,7 +221,8 @@ class _PageReader:
             raw = "".join(untouched.raw)
             has_text = any(map(str.isalnum, _TAG.sub("", raw)))
             kind: TokenKind = "border" if untouched.is_block else "word" if has_text else "lone"
-            self._assembler.add(Token(kind=kind, pieces=(*untouched.tag, raw)))
+            token = Token(kind=kind, pieces=(*untouched.tag, raw), is_apart=kind == "lone")
+            self._assembler.add(token)
 
     def _is_untouched(self, event: Event) -> bool:
         return event.name in UNTOUCHED_ELEMENTS or self._is_kept(event)

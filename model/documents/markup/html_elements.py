@@ -27,6 +27,9 @@ VOID_ELEMENTS = frozenset(
 )
 """What has no end tag."""
 
+UNSEEN_ELEMENTS = frozenset({"wbr"})
+"""Of these inside a sentence what may stand in a word, of which nothing is seen."""
+
 _ROW_GROUPS = "tbody tfoot thead"
 _NOT_IN_PARAGRAPHS = """
     address article aside blockquote center dd details dialog dir div dl dt fieldset figcaption

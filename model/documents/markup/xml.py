@@ -21,10 +21,10 @@ from model.documents.notation.template import (
     TemplateBuilder,
 )
 
-Role = Literal["border", "prose", "inline", "aside", "inset", "word", "lone", "skipped"]
-"""What no sentence goes across; the same, with text in it; what is inside a sentence; what stands
-in a sentence with texts of its own: beside its words, or as one; what is copied: as a word of its
-sentence, beside its words, or as a border."""
+Role = Literal["border", "prose", "inline", "unseen", "aside", "inset", "word", "lone", "skipped"]
+"""What no sentence goes across; the same, with text in it; what is inside a sentence; the same,
+of which nothing is seen; what stands in a sentence with texts of its own: beside its words, or as
+one; what is copied: as a word of its sentence, beside its words, or as a border."""
 
 _WRAPPER = "text"
 
@@ -171,8 +171,8 @@ class _Reader:
                 self._assembler.add(token, is_folded=self._is_folded[-1])
             case "reference" if self._num_prose:
                 self._assembler.add(Token(kind="word", pieces=(event.raw,)))
-            case "start" | "end" if role == "inline":
-                self._inline(event)
+            case "start" | "end" if role in ("inline", "unseen"):
+                self._inline(event, is_apart=role == "inline")
             case "start" if role in ("aside", "inset"):
                 self._begin_aside(event)
             case "end" if role in ("aside", "inset"):
@@ -202,11 +202,18 @@ class _Reader:
             return self._opened.pop()
         return None
 
-    def _inline(self, event: Event) -> None:
+    def _inline(self, event: Event, *, is_apart: bool) -> None:
         """A tag inside a sentence; one that closes itself, or stands for a space, is one token."""
         if event.raw.endswith("/>") or event.text:
-            token = Token(kind="lone", pieces=self._tag(event), text=event.text, rest=event.rest)
-            self._assembler.add(token)
+            self._assembler.add(
+                Token(
+                    kind="lone",
+                    pieces=self._tag(event),
+                    text=event.text,
+                    rest=event.rest,
+                    is_apart=is_apart,
+                )
+            )
         elif event.raw:
             kind: TokenKind = "opening" if event.kind == "start" else "closing"
             self._assembler.add(Token(kind=kind, pieces=self._tag(event)))
@@ -222,7 +229,7 @@ class _Reader:
         self._assembler.flush()
         pieces = (*self._builder.pieces, event.raw)
         self._assembler, self._builder.pieces, self._num_prose = self._outer.pop()
-        self._assembler.add(Token(kind=kind, pieces=pieces))
+        self._assembler.add(Token(kind=kind, pieces=pieces, is_apart=kind == "lone"))
 
     def _copy(self, event: Event, role: Role | None) -> None:
         """One more event of an element that is copied."""
@@ -234,4 +241,4 @@ class _Reader:
         inner = raw.partition(">")[2].rpartition("<")[0]
         is_word = role == "word" and any(map(str.isalnum, inner))
         kind: TokenKind = "border" if role == "skipped" else "word" if is_word else "lone"
-        self._assembler.add(Token(kind=kind, pieces=(raw,)))
+        self._assembler.add(Token(kind=kind, pieces=(raw,), is_apart=kind == "lone"))

@@ -74,6 +74,7 @@ class Token:
         text: The characters that it means, if it is text, or a tag that stands for a space.
         rest: Of such a tag the notation of what it stands for beside that space.
         is_removable: It may be left out where it stands inside a text.
+        is_apart: Of what stands for itself: it is seen, so words on both sides of it are two.
         part: How it stands in a run; text of a run is in an element whose opening has a frame.
         frame: Of an opening what stands around the text directly in its element.
     """
@@ -83,6 +84,7 @@ class Token:
     text: str = ""
     rest: str = ""
     is_removable: bool = False
+    is_apart: bool = False
     part: RunPart | None = None
     frame: Frame | None = None
 
@@ -167,7 +169,7 @@ class Assembler:
                 parts.append(token.text)
                 parts.append(table.added("lone", (token.rest,)) if token.rest else "")
             elif token.kind != "border" and not token.is_removable:
-                parts.append(table.added(token.kind, _whole(token)))
+                parts.append(table.added(token.kind, _whole(token), is_apart=token.is_apart))
                 inner |= {} if token.frame is None else {parts[-1]: token.frame}
         raw = "".join(
             piece
@@ -276,7 +278,12 @@ def _with_elements(run: Sequence[Token]) -> list[Token]:
     tags = [token for token in run if token.kind in ("opening", "closing")]
     if len(_pairs(tags)) == len(tags):
         return list(run)
-    return [token if token.kind == "text" else replace(token, kind="lone") for token in run]
+    return [
+        token
+        if token.kind == "text"
+        else replace(token, kind="lone", is_apart=token.is_apart or token.kind == "word")
+        for token in run
+    ]
 
 
 def _only_spaces(run: Sequence[Token]) -> frozenset[int]:

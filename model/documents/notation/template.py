@@ -15,6 +15,7 @@ from model.documents.notation.own_codes import cut_to, with_codes_of
 from model.errors import DocumentError, InputError
 from model.text.marks.inline_codes import (
     ANY_CODE,
+    CODES_APART,
     CodeClass,
     class_of,
     code,
@@ -309,9 +310,12 @@ class CodeTable:
         self.pieces: dict[str, tuple[Piece, ...]] = {}
         self._counts: Counter[CodeClass] = Counter()
 
-    def added(self, code_class: CodeClass, pieces: Sequence[Piece]) -> str:
-        """The code that now stands for something."""
-        made = code(code_class, self._counts[code_class])
+    def added(
+        self, code_class: CodeClass, pieces: Sequence[Piece], *, is_apart: bool = False
+    ) -> str:
+        """The code that now stands for something; a lone one may be seen between two words."""
+        first = CODES_APART if is_apart and code_class == "lone" else 0
+        made = code(code_class, first + self._counts[code_class])
         self._counts[code_class] += 1
         self.pieces[made] = tuple(pieces)
         return made

@@ -17,6 +17,9 @@ from model.documents.plain_text.markdown_inline import InlineReader, Part, unesc
 from model.documents.plain_text.markdown_writing import Place, Proof, Sign, Writing
 from model.text.marks.inline_codes import ANY_CODE, CodeClass, paired
 
+_UNSEEN = re.compile(r"html_inline <(?!(?:br|img|input)\b)", re.IGNORECASE)
+"""A tag of HTML of which nothing is seen, which may stand in a word."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
@@ -133,7 +136,9 @@ class Texts:
             pieces = [place.kept(f"][{part.label}]")]
         if kind == "lone" and len(parts) == 1 and part.kind != kind:
             said = (("text", stretch.flat[start:end]),)  # its partner is in another line
-        code = coded.table.added(kind, pieces)
+        is_seen = part.kind == "lone" and _UNSEEN.match(part.said) is None
+        is_apart = is_seen or len(parts) > 1  # a link around a picture
+        code = coded.table.added(kind, pieces, is_apart=is_apart)
         coded.said.append(code)
         coded.signs[code] = Sign(mark=part.mark if kind == part.kind else "", said=said)
 

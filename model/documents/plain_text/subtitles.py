@@ -160,7 +160,8 @@ def _tokens(raw: str) -> Iterator[Token]:
         if name == "reference" and _is_text_of_line(xml_unescape(found[0])):
             continue
         yield from _texts(raw[done : found.start()])
-        yield Token(kind=_KINDS.get(name or "", "lone"), pieces=(found[0],))
+        is_apart = found[0].startswith("<br")
+        yield Token(kind=_KINDS.get(name or "", "lone"), pieces=(found[0],), is_apart=is_apart)
         done = found.end()
     yield from _texts(raw[done:])
 

@@ -20,9 +20,10 @@ from model.text.drafts.checks import CheckName
 from model.text.drafts.segments import Segment
 from model.text.languages.scripts import UNSPACED_LANGUAGES, is_of_language
 from model.text.languages.tags import LanguagePair, primary_language
-from model.text.marks.carrying import SOFT_HYPHEN, carry
+from model.text.marks.carrying import carry
 from model.text.marks.casing import Casing, casing_of
 from model.text.marks.finding import LOOSE_KINDS, Mark, find_inner_marks, masked
+from model.text.marks.inside import SOFT_HYPHEN
 from model.text.marks.units import find_measures
 from model.text.sentences.segmenter import Span, cut_spans
 from model.text.subwords.tokenizer import Tokenizer

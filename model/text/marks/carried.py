@@ -38,12 +38,14 @@ class Loose:
         place: Characters before it in what the network reads.
         has_space_before: There is space, or nothing, before it in the source.
         has_space_after: The same behind it, or a sign that ends a clause.
+        is_inside: It is inside of a word.
     """
 
     mark: str
     place: int
     has_space_before: bool
     has_space_after: bool
+    is_inside: bool = False
 
     @property
     def is_opening(self) -> bool:

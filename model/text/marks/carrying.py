@@ -6,7 +6,8 @@ writes. Two ways, side by side in one sentence:
 - A mark that stands for a word (`{name}`, a URL) is replaced by a stand-in, a short word or number
   that networks copy. It comes back where its stand-in is.
 - A loose mark (a tag, emoji) is left out. It comes back where the alignment puts the words around
-  it (`model.text.marks.placing`).
+  it (`model.text.marks.placing`). Inline codes in a word leave it one, and come back in it where it
+  was copied, else at its edges (`model.text.marks.inside`).
 
 Which marks there are is `model.text.marks.finding`; whether words are left between two of them
 `model.text.marks.emptied`; what is tried after one way failed `model.text.drafts.tries`.
@@ -23,6 +24,7 @@ from model.text.marks.casing import Casing, lowered, raised
 from model.text.marks.emptied import is_emptied
 from model.text.marks.finding import LOOSE_KINDS, Mark
 from model.text.marks.inline_codes import is_loose, partners
+from model.text.marks.inside import SOFT_HYPHEN, copied_places, is_within_word
 from model.text.marks.patterns import Kind
 from model.text.marks.placing import placed_marks
 
@@ -30,8 +32,6 @@ _ORDERED = re.compile(r"%[#0+-]{0,3}\d{0,3}(?:\.\d{1,3})?[A-Za-z@]{1,3}|\{\}")
 # Placeholders that a number is filled into, around which a sentence has plurals, and 100%%.
 _COUNTED = re.compile(r"%(?:\d\$)?\d?l{0,2}[diu]|\{(?:n|count|total|num\w*)\}|\d[\d.,]*+\s?%%")
 _MAX_LOOSE = 32
-# Where a word of the source may be divided, which no network reads.
-SOFT_HYPHEN = "\xad"
 _JOINERS = frozenset("/:-=&,.|x@")
 _CLOSING = ".,;:!?)]}»”’。，、；：！？）】」』"
 
@@ -64,22 +64,28 @@ def carry(
         return None
     words = text if casing is None else lowered(text, language)
     folded = text.lower()
+    edges = {place for own, kind in groups if kind not in LOOSE_KINDS for place in _span(own)}
     free = [(name for name in some if name.lower() not in folded) for some in (names, numbers)]
-    shown, done = "", 0
+    shown, done, inside = "", 0, set[int]()
     each: list[StandIn | Loose | None] = []
     for own, kind in groups:
-        start, end = own[0].start, own[-1].end
+        start, end = _span(own)
         shown += words[done:start].replace(SOFT_HYPHEN, "")
         mark, after, done = _written(text, own), text[end : end + 1], end
         if kind in LOOSE_KINDS:
             each.append(_loose(mark, shown, after))
             # Of two spaces, one before it and one behind it, one is left; two words stay two.
             done += not shown[-1:].strip() and after.isspace()
-            shown += " " if is_one_word(shown[-1:], after) else ""
+            if is_within_word(text, end, edges):
+                inside.add(len(shown))
+            elif is_one_word(shown[-1:], after):
+                shown += " "
         else:
             each.append(stand_in := _stand_in(mark, kind, *free))
             shown += stand_in.name if stand_in else ""
-    loose = tuple(one for one in each if isinstance(one, Loose))
+    loose = tuple(
+        replace(one, is_inside=one.place in inside) for one in each if isinstance(one, Loose)
+    )
     if None in each or len(loose) > _MAX_LOOSE:
         return None
     return Carried(
@@ -190,6 +196,10 @@ def _is_beside(text: str, one: Mark, other: Mark) -> bool:
     return is_near and not is_apart and is_loose_kind == (other.kind in LOOSE_KINDS)
 
 
+def _span(own: Sequence[Mark]) -> tuple[int, int]:
+    return own[0].start, own[-1].end
+
+
 def _written(text: str, own: Sequence[Mark]) -> str:
     """A stretch that marks take, with what stands for them."""
     parts, done = [], own[0].start
@@ -238,6 +248,7 @@ def _insertions(
     insertions: list[Placed] = []
     low = 0
     pairs = partners([one.mark for one in carried.loose])
+    copied = copied_places(carried, text)
     for index, cut in cuts:
         one = carried.loose[index]
         is_last = index not in pairs and not any(map(str.isalnum, carried.shown[one.place :]))
@@ -245,7 +256,9 @@ def _insertions(
         place = _beside_words(one, text, place, placed)
         if pairs.get(index, index) < index and not _ends_closing(carried.shown[: one.place]):
             place = len(text[:place].rstrip(_CLOSING))
-        place = max(low, place)
+        place = max(low, copied.get(index, place))
+        while index not in copied and is_one_word(text[place - 1 : place], text[place : place + 1]):
+            place += 1
         mark = one.mark
         if one.is_free:
             mark = (" " if text[:place].strip() else "") + mark

@@ -16,6 +16,8 @@ itself; what is a word of its sentence."""
 
 CODES_PER_CLASS = 0x3FFE
 """How many different codes of a class there are."""
+CODES_APART = 0x2000
+"""The first number of a lone code for what is seen, so that words beside it are two."""
 
 LOOSE_CODES = "[\U00100000-\U0010bfff]"
 """Pattern of codes that are no word of their sentence."""
@@ -56,6 +58,11 @@ def is_opening(character: str) -> bool:
 def is_closing(character: str) -> bool:
     """Whether a character is a code that belongs to what stands before it."""
     return "\U00104000" <= character <= "\U00107fff"
+
+
+def is_apart(character: str) -> bool:
+    """Whether a character is a code for what is seen between two words, as a picture is."""
+    return "\U0010a000" <= character <= "\U0010bfff"
 
 
 def without_codes(text: str) -> str:
