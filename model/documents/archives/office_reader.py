@@ -60,6 +60,8 @@ _CELL, _FORMULA, _VALUE, _CELL_TYPE, _STRING = "c", "f", "v", "t", "str"
 _MOST_IN_CELL = 32_767
 """Characters that Excel reads of a cell; it repairs a file that has more."""
 _BETWEEN_RUNS = frozenset({"t", "r", "proofErr"})
+_HYPHENS = {"noBreakHyphen": "\u2011", "softHyphen": ""}
+"""Elements of a run that are characters; of the second nothing is read, as of the character."""
 _PARAGRAPH = "p"
 _DESCRIBED = frozenset({"descr", "title"})
 _VML_SHAPES = (
@@ -161,6 +163,10 @@ class PartReader:
         if event.kind == "text" and self._is_page_text:
             add_page_text(event.raw, self._builder)
             return
+        if is_tag and name in _HYPHENS and self._runs and self._runs[-1] is not None:
+            self._note_run(event)
+            self._stretches += _hyphen(event)
+            return
         if is_tag:
             self._note_run(event)
             event = self._tag(event)
@@ -216,7 +222,7 @@ class PartReader:
         between: list[Event] = []
         properties = ""
         for event, is_text in stretches:
-            if not is_text:
+            if not is_text or event.raw.startswith("<"):
                 between.append(event)
                 continue
             if between:
@@ -248,6 +254,18 @@ class PartReader:
         if not is_own or "xml:space" in event.attributes or event.raw.endswith("/>"):
             return event
         return replace(event, raw=f'{event.raw[:-1]} xml:space="preserve">')
+
+
+def _hyphen(event: Event) -> Iterator[Stretch]:
+    """A tag of a hyphen as an element of text, whose tags are not written."""
+    name = event.name.removesuffix(event.local_name) + "t"
+    text = _HYPHENS[event.local_name]
+    if event.kind == "end":
+        yield replace(event, name=name), False
+        return
+    yield replace(event, raw="" if text else event.raw, name=name), False
+    if text:
+        yield replace(event, kind="text", text=text), True
 
 
 def without_codes_of_cells(text: str) -> str:

@@ -67,8 +67,7 @@ class _Writer:
     def tokens(self, nodes: Sequence[Node]) -> list[Token] | None:
         """Tokens of a paragraph, in a pair that says what is around its text."""
         grouped = _grouped(nodes)
-        is_pair = any(isinstance(one, Element) for one in grouped)
-        if not is_pair and not any(isinstance(one, Item) and one.kind == "word" for one in grouped):
+        if not any(isinstance(one, Element) or _needs_runs(one) for one in grouped):
             return None
         return self._element(Element(opening=[], inner=list(nodes)), _any_text(nodes))
 
@@ -160,19 +159,32 @@ class _Writer:
 
     def _whole(self, item: Item) -> Frame:
         run = _run_of(item)
-        begin, _, end = item.events
-        return Frame(begin=(*self._begin(run), begin.raw), end=(end.raw, run.closing))
+        begin, end = _tags(item)
+        return Frame(begin=(*self._begin(run), begin), end=(end, run.closing))
 
     def _bare(self, item: Item) -> Frame:
         """A run without properties."""
         run = _run_of(item)
-        begin, _, end = item.events
-        return Frame(begin=(f"<{run.name}>", begin.raw), end=(end.raw, run.closing))
+        begin, end = _tags(item)
+        return Frame(begin=(f"<{run.name}>", begin), end=(end, run.closing))
 
     def _begin(self, run: Run) -> tuple[Piece, ...]:
         if run not in self._begins:
             self._begins[run] = self._notation(run.begin)
         return self._begins[run]
+
+
+def _needs_runs(item: Item) -> bool:
+    """Whether it is a word, or text that is written as a tag, which no other text can be."""
+    return item.kind == "word" or (item.kind == "text" and not item.events[0].raw)
+
+
+def _tags(text: Item) -> tuple[str, str]:
+    """The tags around a translation of a text; one that is a tag itself gets those of others."""
+    begin, _, end = text.events
+    if begin.raw:
+        return begin.raw, end.raw
+    return f'<{begin.name} xml:space="preserve">', f"</{begin.name}>"
 
 
 def _grouped(nodes: Sequence[Node]) -> list[Node]:

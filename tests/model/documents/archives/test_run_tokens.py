@@ -75,9 +75,9 @@ def rebuilt(body: str, translation: str) -> str:
             FORMULA + run(" ist bekannt"),
         ),
         (
-            "<w:r><w:t>one long</w:t><w:noBreakHyphen/><w:t>two</w:t></w:r>" + bold(" three"),
+            "<w:r><w:t>one long</w:t><w:cr2/><w:t>two</w:t></w:r>" + bold(" three"),
             "eins{0}zwei {1}drei{2}",
-            run("eins") + "<w:r><w:noBreakHyphen/></w:r>" + run("zwei ") + bold("drei"),
+            run("eins") + "<w:r><w:cr2/></w:r>" + run("zwei ") + bold("drei"),
         ),
         (
             "<w:r><w:t>one</w:t><w:br/><w:t> a text </w:t></w:r>" + bold("b"),
@@ -102,6 +102,55 @@ def rebuilt(body: str, translation: str) -> str:
 )  # fmt: skip
 def test_a_pair_moves_as_a_whole(body: str, translation: str, written: str) -> None:
     assert rebuilt(body, translation) == written
+
+
+HYPHEN = "<w:noBreakHyphen/>"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"<w:r><w:t>pages 10</w:t>{HYPHEN}<w:t>20 here</w:t></w:r>",
+        run("pages 10") + f"<w:r>{HYPHEN}</w:r>" + run("20 here"),
+        run("pages 10") + f"<w:r>{HYPHEN}<w:t>20 </w:t></w:r>" + bold("here"),
+        bold("pages 10") + f"<w:r><w:rPr><w:i/></w:rPr>{HYPHEN}</w:r>" + run("20 here"),
+        "<w:r><w:t>pages 10</w:t><w:noBreakHyphen></w:noBreakHyphen><w:t>20 here</w:t></w:r>",
+    ],
+)
+def test_hyphens_that_are_tags_are_characters(body: str) -> None:
+    document = open_document(docx(f"<w:p>{body}</w:p>"), "docx")
+    assert [without_codes(text) for text in document.texts] == ["pages 10\u201120 here"]
+    same = members_of(document.rebuild(document.texts))["word/document.xml"]
+    assert body in same
+    made = members_of(document.rebuild([document.texts[0].upper()]))["word/document.xml"]
+    tree = etree.fromstring(made.encode())
+    assert all(text.getparent().tag.endswith("}r") for text in tree.iter("{*}t"))
+    assert "".join(tree.itertext()) == "PAGES 10\u201120 HERE"
+    assert not list(tree.iter("{*}noBreakHyphen"))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        HYPHEN.join(["<w:r>", "<w:t>a self</w:t>", "<w:t>made</w:t>", "</w:r>"]),
+        run("x") + f"<w:r>{HYPHEN}</w:r><w:zz>" + run("b") + "</w:zz>",
+    ],
+)
+def test_hyphens_at_edges_are_whole(body: str) -> None:
+    document = open_document(docx(f"<w:p>{body}</w:p>"), "docx")
+    assert body in members_of(document.rebuild(document.texts))["word/document.xml"]
+    made = members_of(document.rebuild([text.upper() for text in document.texts]))
+    tree = etree.fromstring(made["word/document.xml"].encode())
+    assert all(not one.text for one in tree.iter() if not one.tag.endswith("}t"))
+
+
+def test_places_where_a_word_may_be_divided_are_left_out() -> None:
+    body = "<w:r><w:t>inter</w:t><w:softHyphen/><w:t>national</w:t></w:r>"
+    document = open_document(docx(f"<w:p>{body}</w:p>"), "docx")
+    assert document.texts == ("international",)
+    assert body in members_of(document.rebuild(document.texts))["word/document.xml"]
+    made = members_of(document.rebuild(["Welt"]))["word/document.xml"]
+    assert '<w:p><w:r><w:t xml:space="preserve">Welt</w:t></w:r></w:p>' in made
 
 
 def test_formatting_that_only_editors_see_is_no_pair() -> None:
@@ -183,19 +232,19 @@ def paragraph(chance: Random, depth: int = 0) -> str:
     return made
 
 
-UNMOVED = frozenset({"{w}r", "{w}t", "{w}rPr", "{w}b", "{w}i", "{w}proofErr"})
+UNMOVED = frozenset({"{w}noBreakHyphen", "{w}r", "{w}t", "{w}rPr", "{w}b", "{w}i", "{w}proofErr"})
 
 
 def checked_letters(body: str) -> Iterator[str]:
     """The letters of a paragraph whose runs are where they may be, with links and formatting."""
     root = etree.fromstring(f"<w:p xmlns:w='w'>{body}</w:p>".encode())
-    for one in root.iter("{w}t"):
+    for one in root.iter("{w}t", "{w}noBreakHyphen"):
         run_of, *above = one.iterancestors()
         assert [run_of.tag, above[-1].tag] == ["{w}r", "{w}p"]
         assert all(inner.tag == "{w}hyperlink" for inner in above[:-1])
         places = "".join(str(inner.get("{w}anchor")) for inner in above[:-1])
         formatting = "".join(inner.tag for inner in run_of.iterfind("{w}rPr/*"))
-        said = "".join((one.text or "").split()).lower()
+        said = "\u2011" if one.tag.endswith("n") else "".join((one.text or "").split()).lower()
         yield from (f"{letter} {places} {formatting}" for letter in said)
     yield from (one.tag for one in root.iter() if one.tag not in UNMOVED)
 
