@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from operator import attrgetter
 
+from model.documents.archives.nodes import PROPERTIES, RUN, Run
 from model.documents.archives.office_types import (
     CELLS,
     CHART,
@@ -25,14 +26,7 @@ from model.documents.archives.office_types import (
 )
 from model.documents.archives.page_texts import PAGE_TEXTS, add_page_text
 from model.documents.archives.run_tokens import run_tokens
-from model.documents.archives.runs import (
-    PROPERTIES,
-    RUN,
-    Run,
-    Stretch,
-    is_apart,
-    seen_formatting,
-)
+from model.documents.archives.runs import Stretch, is_apart, seen_formatting
 from model.documents.markup.xml_attributes import tag_pieces
 from model.documents.markup.xml_events import Event
 from model.documents.notation.assembly import Assembler, Token

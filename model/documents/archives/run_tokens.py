@@ -11,12 +11,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 
+from model.documents.archives.nodes import Element, Item, Node, Run, events_of, has_text
 from model.documents.archives.runs import (
-    Element,
-    Item,
-    Node,
     NotNestedError,
-    Run,
     Stretch,
     is_apart,
     is_range,
@@ -69,6 +66,8 @@ class _Writer:
         grouped = _grouped(nodes)
         if not any(isinstance(one, Element) or _needs_runs(one) for one in grouped):
             return None
+        if not any(map(has_text, nodes)):  # all of it is a field that is computed
+            return [Token(kind="border", pieces=self._notation(events_of(nodes)))]
         return self._element(Element(opening=[], inner=list(nodes)), _any_text(nodes))
 
     def _element(self, element: Element, any_text: Item) -> list[Token]:

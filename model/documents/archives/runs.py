@@ -8,12 +8,21 @@ What becomes an inline code is `model.documents.archives.run_tokens`'s.
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Literal
 
+from model.documents.archives.fields import FIELD, is_computed, with_fields
+from model.documents.archives.nodes import (
+    RUN,
+    Element,
+    Item,
+    Node,
+    Run,
+    events_of,
+    has_text,
+    is_blank,
+)
 from model.documents.markup.xml_events import Event
 
-RUN, PROPERTIES = "r", "rPr"
 WORDS = frozenset({"fld", "oMath"})
 """Elements beside runs that are words of their sentence."""
 _HOLD_RUNS = frozenset(
@@ -25,7 +34,7 @@ _TOLD_FIRST = re.compile(r"\w+Pr|fldData")
 _MAX_DEPTH = 50
 """Elements in each other, which are gone through by calls in each other."""
 _CHECKS = frozenset({"proofErr"})
-_FIELD, _FIELD_TYPE = "fldChar", "fldCharType"
+_FIELD_TYPE, _SIMPLE, _INSTRUCTION = "fldCharType", "fldSimple", "instr"
 _RANGE = re.compile(r"(\w+)(Start|End)")
 _STEPS = {"begin": 1, "end": -1, "Start": 1, "End": -1}
 _EDITING = re.compile(
@@ -51,74 +60,6 @@ class NotNestedError(Exception):
     """Elements of a paragraph are not in each other in a way that is known here."""
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
-class Run:
-    """A run while it is read.
-
-    Attributes:
-        name: Of its element, with its prefix.
-        begin: Its start tag and its properties.
-        end: Its end tag as it is written; nothing where it ends behind a border.
-        num_items: Of what it holds, so far.
-        depth: Elements of its properties that are open.
-        formatting: Its properties, as far as people see them, once it has an item.
-    """
-
-    name: str
-    begin: list[Event]
-    end: str = ""
-    num_items: int = 0
-    depth: int = 0
-    formatting: str = ""
-
-    @property
-    def closing(self) -> str:
-        """An end tag of it."""
-        return self.end or f"</{self.name}>"
-
-    def takes(self, event: Event) -> bool:
-        """Whether an event is one of its properties, or white space beside them; it has it then."""
-        is_tag = event.local_name == PROPERTIES and event.kind in ("start", "end")
-        if self.num_items or not (self.depth or is_tag or _is_blank([event])):
-            return False
-        self.begin.append(event)
-        self.depth += is_tag * (1 if event.kind == "start" else -1)
-        return True
-
-
-@dataclass(slots=True, kw_only=True, eq=False)
-class Item:
-    """Something in a paragraph.
-
-    Attributes:
-        kind: Text; what else is in a run; what is beside runs, a word or none; a tag around runs.
-        events: In order; a text's are its start tag, it, and its end tag.
-        run: What it is in.
-        is_first: The run begins with it.
-        is_last: The run ends behind it.
-        is_removable: It means nothing.
-    """
-
-    kind: Literal["text", "inner", "beside", "word", "open", "close"]
-    events: list[Event]
-    run: Run | None = None
-    is_first: bool = False
-    is_last: bool = False
-    is_removable: bool = False
-
-
-@dataclass(slots=True, kw_only=True, eq=False)
-class Element:
-    """An element around runs: its tags, and what is in it."""
-
-    opening: list[Event]
-    closing: list[Event] = field(default_factory=list)
-    inner: "list[Node]" = field(default_factory=list)
-
-
-Node = Item | Element
-
-
 def seen_formatting(properties: str) -> str:
     """Properties of a run, as they are written, without what nobody sees of them."""
     seen = _EDITING.sub("", properties).strip()
@@ -133,7 +74,7 @@ def is_apart(events: Iterable[Event]) -> bool:
 def is_range(events: Iterable[Event]) -> bool:
     """Whether some of it is a field, or begins or ends a range of a document."""
     tags = [event.local_name for event in events if event.kind in ("start", "end")]
-    return any(name == _FIELD or _RANGE.fullmatch(name) for name in tags)
+    return any(name == FIELD or _RANGE.fullmatch(name) for name in tags)
 
 
 def nested(stretches: Sequence[Stretch], begun: Run | None) -> list[Node]:
@@ -193,7 +134,7 @@ class _ItemReader:
     def _end_inner(self) -> None:
         inner, self._inner, self._depth = self._inner, [], 0
         if inner and self._run is not None:
-            self._add(self._run, Item(kind="inner", events=inner, is_removable=_is_blank(inner)))
+            self._add(self._run, Item(kind="inner", events=inner, is_removable=is_blank(inner)))
 
     def _read_beside(self, event: Event, *, is_text: bool) -> None:
         if is_text:
@@ -206,7 +147,7 @@ class _ItemReader:
         else:
             is_word = event.local_name in WORDS and any(map(str.isalnum, event.text))
             item = Item(kind="word" if is_word else "beside", events=[event])
-            item.is_removable = _is_blank([event])
+            item.is_removable = is_blank([event])
             self.items.append(item)
 
     def _read_text(self, item: Item, event: Event, *, is_text: bool) -> None:
@@ -245,10 +186,6 @@ class _ItemReader:
         run.num_items += 1
 
 
-def _is_blank(events: Iterable[Event]) -> bool:
-    return all(event.kind == "text" and not event.raw.strip() for event in events)
-
-
 def _tree(items: Iterable[Item]) -> list[Node]:
     """Items, those between tags that belong to each other as elements; other tags as they are."""
     levels: list[list[Node]] = [[]]
@@ -261,7 +198,7 @@ def _tree(items: Iterable[Item]) -> list[Node]:
             levels.append([])
         elif item.kind == "close" and opened:
             tag = opened.pop()
-            inner = levels.pop()
+            inner = with_fields(levels.pop())
             element = Element(opening=tag.events, closing=item.events, inner=inner)
             levels[-1].append(_known(element))
         else:
@@ -269,27 +206,35 @@ def _tree(items: Iterable[Item]) -> list[Node]:
     while opened:
         inner = levels.pop()
         levels[-1] += [opened.pop(), *inner]
-    return levels[0]
+    return with_fields(levels[0])
 
 
 def _known(element: Element) -> Node:
     """An element that may change places; one without text is beside runs."""
     name = element.opening[0].local_name
-    if not any(map(_has_text, element.inner)):
+    if not any(map(has_text, element.inner)):
         is_word = any(isinstance(one, Item) and one.kind == "word" for one in element.inner)
         return Item(
             kind="word" if is_word else "beside",
-            events=[*element.opening, *_events(element.inner), *element.closing],
+            events=[*element.opening, *events_of(element.inner), *element.closing],
             is_removable=name in _CHECKS,
         )
+    if name == _SIMPLE and _is_computed(element):
+        return Item(kind="word", events=events_of([element]))
     while element.inner and _is_told_first(first := element.inner[0]):
-        element.opening = [*element.opening, *_events([first])]
+        element.opening = [*element.opening, *events_of([first])]
         del element.inner[0]
     if name == _CONTROL:
         return _controlled(element)
-    if name not in _HOLD_RUNS or not _is_closed(_events(element.inner)):
+    if name not in _HOLD_RUNS or not _is_closed(events_of(element.inner)):
         raise NotNestedError
     return element
+
+
+def _is_computed(element: Element) -> bool:
+    said = {name.rpartition(":")[2]: value for name, value in element.opening[0].attributes.items()}
+    shown = "".join(one.text for one in events_of(element.inner) if one.kind == "text")
+    return is_computed(said.get(_INSTRUCTION, ""), shown)
 
 
 def _controlled(element: Element) -> Element:
@@ -298,18 +243,14 @@ def _controlled(element: Element) -> Element:
     if len(held) != 1 or held[0].opening[0].local_name != _CONTROLLED:
         raise NotNestedError
     place = element.inner.index(held[0])
-    if any(map(_has_text, element.inner[:place] + element.inner[place + 1 :])):
+    if any(map(has_text, element.inner[:place] + element.inner[place + 1 :])):
         raise NotNestedError
-    before, after = _events(element.inner[:place]), _events(element.inner[place + 1 :])
+    before, after = events_of(element.inner[:place]), events_of(element.inner[place + 1 :])
     return Element(
         opening=[*element.opening, *before, *held[0].opening],
         closing=[*held[0].closing, *after, *element.closing],
         inner=held[0].inner,
     )
-
-
-def _has_text(node: Node) -> bool:
-    return isinstance(node, Element) or node.kind == "text"
 
 
 def _is_told_first(node: Node) -> bool:
@@ -319,21 +260,6 @@ def _is_told_first(node: Node) -> bool:
     return node.is_removable or _TOLD_FIRST.fullmatch(tag.local_name) is not None
 
 
-def _events(nodes: Iterable[Node]) -> list[Event]:
-    """All events of some nodes, as they are in the document."""
-    found: list[Event] = []
-    for node in nodes:
-        if isinstance(node, Element):
-            found += [*node.opening, *_events(node.inner), *node.closing]
-            continue
-        if node.run is not None and node.is_first:
-            found += node.run.begin
-        found += node.events
-        if node.run is not None and node.is_last:
-            found.append(Event(kind="end", raw=node.run.closing, name=node.run.name))
-    return found
-
-
 def _is_closed(events: Iterable[Event]) -> bool:
     """Whether all fields and ranges that begin in it end in it."""
     opened: Counter[tuple[str, str]] = Counter()
@@ -341,8 +267,8 @@ def _is_closed(events: Iterable[Event]) -> bool:
         if event.kind != "start":
             continue
         said = {name.rpartition(":")[2]: value for name, value in event.attributes.items()}
-        if event.local_name == _FIELD:
-            opened[_FIELD, ""] += _STEPS.get(said.get(_FIELD_TYPE, ""), 0)
+        if event.local_name == FIELD:
+            opened[FIELD, ""] += _STEPS.get(said.get(_FIELD_TYPE, ""), 0)
         elif found := _RANGE.fullmatch(event.local_name):
             opened[found[1], said.get("id", "")] += _STEPS[found[2]]
     return not any(opened.values())
@@ -361,4 +287,4 @@ def _check_parts(nodes: list[Node]) -> None:
 
 
 def _is_content(node: Node) -> bool:
-    return _has_text(node) or (isinstance(node, Item) and node.kind == "word")
+    return has_text(node) or (isinstance(node, Item) and node.kind == "word")
