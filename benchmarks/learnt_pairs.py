@@ -12,6 +12,7 @@ from pathlib import Path
 
 from model.errors import DataError
 from model.text.languages.tags import LanguagePair, primary_language
+from model.train.data.filtering import sentence_key
 from model.train.data.parallel import find_text, iterate_parallel
 
 
@@ -57,7 +58,5 @@ def read_learnt_pairs(data: Path, corpora: Iterable[str], pair: LanguagePair) ->
 
 
 def _key(pair: tuple[str, str]) -> tuple[str, str]:
-    source, target = (
-        "".join(letter for letter in side.casefold() if letter.isalnum()) for side in pair
-    )
+    source, target = map(sentence_key, pair)
     return source, target

@@ -22,7 +22,7 @@ from benchmarks.machine import describe_command, describe_machine
 from benchmarks.results_file import RESULTS, write_result
 from model.config import SearchConfig
 from model.loading import load_for_decoding
-from model.offline.evaluate import default_tokenizer, evaluate, score
+from model.offline.evaluate import Scores, default_tokenizer, evaluate, score
 from model.offline.translator import Translator
 from model.text.languages.tags import LanguagePair, primary_language
 from model.train.data.parallel import find_text, read_lines
@@ -212,15 +212,7 @@ def score_checkpoint(directory: Path, data: Path) -> Iterator[Row]:
             started = time.perf_counter()
             found = evaluate(translator, pair, sources, references, search=search)
             scores, is_learnt = found.scores, learnt.are_learnt(sources, references)
-            unlearnt = None
-            if 0 < sum(is_learnt) < len(is_learnt):
-                unlearnt = score(
-                    *(
-                        list(compress(lines, map(not_, is_learnt)))
-                        for lines in (found.hypotheses, references)
-                    ),
-                    tokenizer=default_tokenizer(pair.target),
-                )
+            unlearnt = _score_unlearnt(found.hypotheses, references, is_learnt, pair)
             yield Row(
                 checkpoint=checkpoint.manifest.name,
                 direction=direction,
@@ -235,6 +227,19 @@ def score_checkpoint(directory: Path, data: Path) -> Iterator[Row]:
                 bleu_unlearnt=round(unlearnt.bleu.value, 2) if unlearnt else None,
                 chrf_unlearnt=round(unlearnt.chrf.value, 2) if unlearnt else None,
             )
+
+
+def _score_unlearnt(
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    is_learnt: Sequence[bool],
+    pair: LanguagePair,
+) -> Scores | None:
+    """Scores without what was learnt; None where that is nothing, or all."""
+    if not 0 < sum(is_learnt) < len(is_learnt):
+        return None
+    left = [list(compress(lines, map(not_, is_learnt))) for lines in (hypotheses, references)]
+    return score(*left, tokenizer=default_tokenizer(pair.target))
 
 
 def read_sides(data: Path, text: TextSet, pair: LanguagePair) -> tuple[list[str], list[str]]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from text_files import write_lines
 
 from commands import one_line_errors, run_all
+from model.train.data.filtering import sentence_key
 from model.train.data.parallel import find_text, read_lines
 
 FOLDER = Path("runs/everyday")  # the experiment names it
@@ -44,10 +45,10 @@ def new_sentences(data: Path) -> list[str]:
     Sentences are the same whatever their capitals and punctuation. What any dev or test text of the
     Chinese pair holds is left out.
     """
-    seen = {key(line) for line in known_sentences(data)}
+    seen = {sentence_key(line) for line in known_sentences(data)}
     found = []
     for line in everyday(data, PAIRS):
-        name = key(line)
+        name = sentence_key(line)
         if name and name not in seen:
             seen.add(name)
             found.append(line)
@@ -79,11 +80,6 @@ def everyday(data: Path, pairs: Sequence[str]) -> Iterator[str]:
         there = [corpus for corpus in CORPORA if any(folder.glob(f"{corpus}.en*"))]
         for corpus in there or CORPORA[:1]:
             yield from read_lines(find_text(folder, corpus, "en"))
-
-
-def key(line: str) -> str:
-    """A sentence without what makes no other sentence of it."""
-    return "".join(letter for letter in line.casefold() if letter.isalnum())
 
 
 if __name__ == "__main__":

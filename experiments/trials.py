@@ -19,6 +19,7 @@ from text_files import write_lines
 
 from commands import one_line_errors, run_all
 from made_of import check_same, checkpoint_digest, digest, write_note
+from model.train.data.filtering import sentence_key
 from model.train.data.parallel import find_text, read_lines
 from model.train.files import write_whole
 from model.train.saved.retention import CHECKPOINT_FOLDER
@@ -176,8 +177,8 @@ def prepare(
 
 def write_kept(path: Path, english: Path, data: Path) -> Path:
     """Write another pair's English text without what is held out of the Chinese pair."""
-    held = {everyday.key(line) for line in everyday.held_out(data)}
-    write_lines(path, (line for line in read_lines(english) if everyday.key(line) not in held))
+    held = {sentence_key(line) for line in everyday.held_out(data)}
+    write_lines(path, (line for line in read_lines(english) if sentence_key(line) not in held))
     return path
 
 

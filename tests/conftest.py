@@ -1,4 +1,5 @@
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,12 @@ import pytest
 
 from support.running_server import RunningServer, running_server
 from support.tiny_checkpoint import EN_ZH, write_tiny_checkpoint
+
+# A run in the background inherits signals that are ignored, and its children would. What is handled
+# here is as a terminal has it in programs that are started; a hangup still ends no run.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, lambda *_: None)
 
 
 @pytest.fixture(scope="session")

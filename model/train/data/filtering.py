@@ -103,6 +103,11 @@ class LineFilter:
         return Verdict.KEPT
 
 
+def sentence_key(line: str) -> str:
+    """A sentence without what makes no other sentence of it: its letters and digits, folded."""
+    return "".join(filter(str.isalnum, line.casefold()))
+
+
 def pair_hash(source: str, target: str) -> int:
     """64 bits of a pair, to find its duplicates by (two pairs of 10⁸ collide by chance: 0.03 %)."""
     digest = hashlib.blake2b(f"{source}\n{target}".encode(), digest_size=8).digest()
