@@ -33,6 +33,8 @@ _TOLD_FIRST = re.compile(r"\w+Pr|fldData")
 """Of an element that holds runs what stands before them."""
 _MAX_DEPTH = 50
 """Elements in each other, which are gone through by calls in each other."""
+_MAX_PROPERTIES = 200
+"""Events of properties, of a run that goes on behind borders: they are gone through at each."""
 _CHECKS = frozenset({"proofErr"})
 _FIELD_TYPE, _SIMPLE, _INSTRUCTION = "fldCharType", "fldSimple", "instr"
 _RANGE = re.compile(r"(\w+)(Start|End)")
@@ -86,8 +88,11 @@ def nested(stretches: Sequence[Stretch], begun: Run | None) -> list[Node]:
 
     Raises:
         NotNestedError: Text is outside of runs, runs are in each other, or around text are elements
-            of which it is not known that they may hold runs, or which cannot be moved.
+            of which it is not known that they may hold runs, or which cannot be moved; or the run
+            that was begun has more properties than any program writes.
     """
+    if begun is not None and len(begun.begin) > _MAX_PROPERTIES:
+        raise NotNestedError
     reader = _ItemReader(begun)
     for event, is_text in stretches:
         reader.read(event, is_text=is_text)

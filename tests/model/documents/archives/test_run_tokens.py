@@ -291,3 +291,15 @@ def test_a_paragraph_that_comes_back_as_it_was_is_written_as_it_was() -> None:
     made = members_of(document.rebuild([document.texts[0], "ANDERE"]))["word/document.xml"]
     assert pretty.replace("<w:t>", f"<w:t{SPACE}>") in made
     assert "ANDERE" in made
+
+
+@pytest.mark.parametrize("num_properties", [10, 4_000])
+def test_a_run_with_many_properties_goes_on_behind_many_breaks(num_properties: int) -> None:
+    properties = "".join(f"<w:x w:val='{i}'/>" for i in range(num_properties))
+    begin = f"<w:r><w:rPr>{properties}</w:rPr>"
+    inner = "<w:t>one</w:t><w:br/>" * 4_000
+    document = open_document(docx(f"<w:p>{begin}{inner}</w:r></w:p>"), "docx")
+    assert document.texts == ("one",) * 4_000
+    made = members_of(document.rebuild(["eins"] * 4_000))["word/document.xml"]
+    replaced = inner.replace("one", "eins").replace("<w:t>", f"<w:t{SPACE}>")
+    assert f"{begin}{replaced}</w:r>" in made
