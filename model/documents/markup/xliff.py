@@ -17,7 +17,9 @@ from model.documents.notation.template import LanguagePlace, Piece, TemplateBuil
 from model.errors import DocumentError
 
 # Their content is code of the document that the file was made of.
-_NATIVE = frozenset({"bpt", "ept", "it", "x", "bx", "ex", "sc", "ec", "cp", "sm", "em"})
+_BEGIN, _END = frozenset({"bpt", "bx", "sc", "sm"}), frozenset({"ept", "ex", "ec", "em"})
+_ALONE, _PART = frozenset({"x", "cp"}), "it"
+_BEGIN_PARTS = frozenset({"open", "begin"})
 _SEGMENTS = frozenset({"trans-unit", "segment"})
 _UNITS = frozenset({"trans-unit", "unit", "group", "file"})
 _PROPOSALS = frozenset({"alt-trans", "matches", "glossary"})
@@ -115,7 +117,10 @@ def _segment(builder: TemplateBuilder, events: Sequence[Event], *, keeps_space: 
     builder.pieces.extend(event.raw for event in events[:before])
     builder.pieces.append(tag.removesuffix("/>") + ">" if tag.endswith("/>") else tag)
     roles = _roles(content, is_divided=is_divided)
-    read_xml(content, roles, builder, is_prose=not is_divided, is_folded=not keeps_space)
+    space = not keeps_space
+    read_xml(
+        content, roles, builder, is_prose=not is_divided, is_folded=space, element=_coded_element
+    )
     builder.pieces.append(f"</{prefix}target>")
     builder.pieces.extend(event.raw for event in events[after:])
 
@@ -151,10 +156,23 @@ def _roles(events: Sequence[Event], *, is_divided: bool) -> Iterator[Role]:
             yield role
 
 
+def _coded_element(event: Event) -> str:
+    """Which element of the original document a code begins or ends: what both tags of it say."""
+    said = event.attributes
+    name = said.get("rid") or said.get("startRef") or said.get("id")
+    return "" if event.local_name == _PART or name is None else f"#{name}"
+
+
 def _role(event: Event, *, is_inside: bool) -> Role:
     said = event.attributes
     if said.get("translate") == "no" or said.get("mtype") == _PROTECTED or event.local_name == "ph":
         return "word"
-    if event.local_name in _NATIVE:
+    if event.local_name in _ALONE:
         return "lone"
+    if event.local_name in _BEGIN or (
+        event.local_name == _PART and said.get("pos") in _BEGIN_PARTS
+    ):
+        return "begin"
+    if event.local_name in _END or event.local_name == _PART:
+        return "end"
     return "inline" if is_inside else "prose" if _is_segment(event) else "border"

@@ -5,7 +5,7 @@ with text between its tags has prose, so elements in it are inside a sentence; a
 borders. The caller may say otherwise by name. `translate="no"` and `xml:space` are honoured.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal
 
 from model.documents.markup.xml_attributes import ReadAttributes, tag_pieces
@@ -21,11 +21,31 @@ from model.documents.notation.template import (
     TemplateBuilder,
 )
 
-Role = Literal["border", "prose", "inline", "unseen", "aside", "inset", "word", "lone", "skipped"]
+Role = Literal[
+    "border",
+    "prose",
+    "inline",
+    "unseen",
+    "aside",
+    "inset",
+    "word",
+    "lone",
+    "begin",
+    "end",
+    "skipped",
+]
 """What no sentence goes across; the same, with text in it; what is inside a sentence; the same,
 of which nothing is seen; what stands in a sentence with texts of its own: beside its words, or as
-one; what is copied: as a word of its sentence, beside its words, or as a border."""
+one; what is copied: as a word of its sentence, beside its words, as what begins or ends an element
+around them, or as a border."""
 
+_COPIED: dict[Role | None, TokenKind] = {
+    "word": "word",
+    "lone": "lone",
+    "begin": "opening",
+    "end": "closing",
+    "skipped": "border",
+}
 _WRAPPER = "text"
 
 
@@ -107,6 +127,7 @@ def read_xml(
     is_folded: bool = True,
     says_space: bool = False,
     attributes: ReadAttributes | None = None,
+    element: Callable[[Event], str] = lambda _: "",
 ) -> None:
     """Put events into a template.
 
@@ -118,6 +139,7 @@ def read_xml(
         is_folded: White space has no meaning.
         says_space: It has one where an element's `xml:space` says so.
         attributes: Which are read by people, and are texts.
+        element: Of the start tag of what begins or ends an element around words, which that is.
     """
     reader = _Reader(
         builder,
@@ -126,6 +148,7 @@ def read_xml(
         is_folded=is_folded,
         says_space=says_space,
         attributes=attributes or {},
+        element=element,
     )
     for event in events:
         reader.read(event)
@@ -142,8 +165,10 @@ class _Reader:
         is_folded: bool,
         says_space: bool,
         attributes: ReadAttributes,
+        element: Callable[[Event], str],
     ) -> None:
         self._attributes = attributes
+        self._element = element
         self._says_space = says_space
         self._is_folded = [is_folded]  # in the file, and in every open element
         self._builder = builder
@@ -152,13 +177,13 @@ class _Reader:
         self._roles = roles
         self._opened: list[Role] = []
         self._num_prose = num_prose
-        self._copied: list[str] = []
+        self._copied: list[Event] = []
         self._copied_depth = 0
 
     def read(self, event: Event) -> None:
         """One event of the file."""
         role = self._role(event)
-        is_copied = event.kind == "start" and role in ("word", "lone", "skipped")
+        is_copied = event.kind == "start" and role in _COPIED
         if self._copied_depth or is_copied:
             self._copy(event, role)
             return
@@ -233,12 +258,14 @@ class _Reader:
 
     def _copy(self, event: Event, role: Role | None) -> None:
         """One more event of an element that is copied."""
-        self._copied.append(event.raw)
+        self._copied.append(event)
         self._copied_depth += (event.kind == "start") - (event.kind == "end")
         if self._copied_depth:
             return
-        raw, self._copied = "".join(self._copied), []
-        inner = raw.partition(">")[2].rpartition("<")[0]
-        is_word = role == "word" and any(map(str.isalnum, inner))
-        kind: TokenKind = "border" if role == "skipped" else "word" if is_word else "lone"
-        self._assembler.add(Token(kind=kind, pieces=(raw,), is_apart=kind == "lone"))
+        copied, self._copied = self._copied, []
+        is_said = any(any(map(str.isalnum, one.raw)) for one in copied[1:-1])
+        kind = "lone" if role == "word" and not is_said else _COPIED[role]
+        raw, element = "".join(one.raw for one in copied), self._element(copied[0])
+        self._assembler.add(
+            Token(kind=kind, pieces=(raw,), is_apart=kind == "lone", element=element)
+        )

@@ -77,6 +77,7 @@ class Token:
         is_apart: Of what stands for itself: it is seen, so words on both sides of it are two.
         part: How it stands in a run; text of a run is in an element whose opening has a frame.
         frame: Of an opening what stands around the text directly in its element.
+        element: Which one a tag begins or ends, where the tag's name does not say.
     """
 
     kind: TokenKind
@@ -87,6 +88,7 @@ class Token:
     is_apart: bool = False
     part: RunPart | None = None
     frame: Frame | None = None
+    element: str = ""
 
 
 class Assembler:
@@ -266,8 +268,8 @@ def _pairs(run: Sequence[Token]) -> dict[int, int]:
     found: dict[int, int] = {}
     for place, token in enumerate(run):
         if token.kind == "opening":
-            opened.append((place, _tag_name(token)))
-        elif token.kind == "closing" and opened and opened[-1][1] == _tag_name(token):
+            opened.append((place, _element(token)))
+        elif token.kind == "closing" and opened and opened[-1][1] == _element(token):
             begin = opened.pop()[0]
             found[begin], found[place] = place, begin
     return found
@@ -302,7 +304,9 @@ def _only_spaces(run: Sequence[Token]) -> frozenset[int]:
     return frozenset(found)
 
 
-def _tag_name(token: Token) -> str:
+def _element(token: Token) -> str:
+    if token.element:
+        return token.element
     found = _TAG_NAME.match(token.pieces[0]) if isinstance(token.pieces[0], str) else None
     return found[1].lower() if found else ""
 

@@ -11,14 +11,29 @@ import pytest
 from lxml import etree
 
 from model.documents.formats import open_document
-from model.text.marks.inline_codes import without_codes
+from model.text.marks.carrying import carry
+from model.text.marks.finding import find_marks
+from model.text.marks.inline_codes import ANY_CODE, class_of, without_codes
 from support.library_texts import NUM_DOCUMENTS, line, translated
 
 OLD = '<xliff version="1.2"><file><body>{}</body></file></xliff>'
 NEW = '<xliff xmlns="urn:oasis:names:tc:xliff:document:2.0" version="2.0"><file>{}</file></xliff>'
-OLD_CODES = ['<g id="{}">{}</g>', '<x id="{}"/>{}', '{1}<ph id="{0}">&lt;br/></ph>', "{1}"]
-NEW_CODES = ['<pc id="{}">{}</pc>', '<ph id="{}"/>{}', '{1}<cp hex="{0:04}"/>', "{1}"]
-NATIVE = {"ph", "x", "cp"}
+OLD_CODES = [
+    '<g id="{}">{}</g>',
+    '<x id="{}"/>{}',
+    '{1}<ph id="{0}">&lt;br/></ph>',
+    '<bpt id="{0}">&lt;b></bpt>{1}<ept id="{0}">&lt;/b></ept>',
+    '{1}<bx id="{0}"/><it id="{0}" pos="close">&lt;/i></it>',
+    "{1}",
+]
+NEW_CODES = [
+    '<pc id="{}">{}</pc>',
+    '<ph id="{}"/>{}',
+    '{1}<cp hex="{0:04}"/>',
+    '<sc id="{0}"/>{1}<ec startRef="{0}"/>',
+    "{1}",
+]
+NATIVE = {"ph", "x", "cp", "bpt", "ept", "bx", "it", "sc", "ec"}
 
 
 def source(chance: Random, number: int, codes: list[str]) -> str:
@@ -123,3 +138,42 @@ def test_elements_of_other_tools_in_a_unit_are_parts_of_it(other: str) -> None:
     document = open_document(file.format("").encode(), "xliff")
     assert document.texts == ("One",)
     assert document.rebuild(["Eins"]).decode() == file.format("<target>Eins</target>")
+
+
+@pytest.mark.parametrize(
+    ("said", "classes"),
+    [
+        ('<bpt id="1">&lt;b></bpt>big<ept id="1">&lt;/b></ept>', ["opening", "closing"]),
+        ('<bpt id="1" rid="7"/>big<ept id="2" rid="7"/>', ["opening", "closing"]),
+        ('<bx id="1"/>big<ex id="2" rid="1"/>', ["opening", "closing"]),
+        ('<sc id="1"/>big<ec startRef="1"/>', ["opening", "closing"]),
+        ('<sm id="1"/>big<em startRef="1"/>', ["opening", "closing"]),
+        ('<bpt id="1"/>big<ept id="2"/>', ["lone", "lone"]),
+        ('<it id="1" pos="open"/>big<it id="1" pos="close"/>', ["opening", "closing"]),
+        ('<it id="1" pos="close"/>big<x id="2"/>', ["lone", "lone"]),
+        ('<bx id="1"/>a<bx id="2"/>big<ex rid="1"/>b<ex rid="2"/>', ["lone"] * 4),
+    ],
+)
+def test_codes_that_begin_and_end_something_are_a_pair(said: str, classes: list[str]) -> None:
+    data = OLD.format(f"<trans-unit><source>A {said} house</source></trans-unit>").encode()
+    document = open_document(data, "xliff")
+    assert [class_of(one) for one in ANY_CODE.findall(document.texts[0])] == classes
+    assert f"<target>A {said} house</target>" in document.rebuild(document.texts).decode()
+
+
+@pytest.mark.parametrize(
+    ("said", "is_whole"),
+    [
+        ('2<bpt id="1">&lt;sup></bpt>nd<ept id="1">&lt;/sup></ept>', True),
+        ('2<bx id="1"/>nd<ex id="2" rid="1"/>', True),
+        ('2<it id="1" pos="open">&lt;sup></it>nd', True),
+        ('2<g id="1">nd</g>', True),
+        ('2<x id="1"/>nd', False),
+    ],
+)
+def test_a_code_in_a_word_divides_it_if_it_may_be_seen(said: str, is_whole: bool) -> None:
+    data = OLD.format(f"<trans-unit><source>The {said} house</source></trans-unit>").encode()
+    text = open_document(data, "xliff").texts[0]
+    carried = carry(text, find_marks(text), ("X1", "X2"), ("47", "58"))
+    assert carried is not None
+    assert ("2nd" in carried.shown) == is_whole
