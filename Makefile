@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 # Where pip looks for PyTorch's CPU build besides its usual places; for CUDA name another index.
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 TORCH_VERSION := $(shell sed -n 's/^torch==//p' constraints.txt)
+# Instruction sets that kernels are compiled for: this processor's, or `all` that the compiler knows.
+KERNELS ?= here
 # A flag, where make's own command line gives it: some shells export a HOST that is none of ours.
 given = $(if $(filter command,$(origin $(1))),$(2) $($(1)))
 INSTALLED := $(VENV)/.installed
@@ -24,7 +26,7 @@ $(INSTALLED): pyproject.toml constraints.txt setup.py $(wildcard model/native/sr
 	$(BIN)/pip install --quiet --constraint constraints.txt pybind11 setuptools
 	$(BIN)/pip install --quiet --no-deps --retries 1 --extra-index-url $(TORCH_INDEX) 'torch==$(TORCH_VERSION)'
 	rm -f model/native/_kernels*.so
-	$(BIN)/pip install --quiet --constraint constraints.txt --no-build-isolation --editable '.[dev,bench,train]'
+	DRAGOMAN_KERNELS=$(KERNELS) $(BIN)/pip install --quiet --constraint constraints.txt --no-build-isolation --editable '.[dev,bench,train]'
 	@touch $@
 	@echo '$(VENV) is ready: $(BIN)/dragoman'
 

@@ -5,7 +5,8 @@ processor. The kernels themselves are compiled once an instruction set, each a m
 that is loaded only where the processor has it: nothing of one can be called on one that lacks it.
 All are optional: where no compiler is found, or one that does not know an instruction set, what
 it cannot compile is left out. A build with DRAGOMAN_WITHOUT_KERNELS=1 does not try, and its wheel
-is for every machine.
+is for every machine. One with DRAGOMAN_KERNELS=here is for this one: it leaves out the instruction
+sets that its processor lacks, which are most of the time on an older one.
 
 What is built for is the platform that sysconfig names: this one, or in a cross build the one that
 the script .ci/build-wheel gives.
@@ -86,6 +87,24 @@ def level(name: str, flags: list[str]) -> Extension:
     )
 
 
+def is_here(flags: list[str], processor: set[str]) -> bool:
+    """Whether a processor has all that a compiler may use with these flags.
+
+    Args:
+        flags: Of x86-64, each `-m` and the name of what may be used.
+        processor: What it has, by the same names; nothing where that is not known.
+    """
+    needed = {flag.removeprefix("-m").replace("-", "") for flag in flags}
+    return not processor or needed <= processor
+
+
+def processor_of(cpuinfo: Path) -> set[str]:
+    """What Linux says that an x86-64 processor has, by the names of GCC's flags."""
+    lines = cpuinfo.read_text(encoding="utf-8").splitlines() if cpuinfo.exists() else []
+    said = next((line.partition(":")[2] for line in lines if line.startswith("flags")), "")
+    return {name.replace("_", "") for name in said.split()}
+
+
 def extensions() -> list[Extension]:
     """All that this machine's compiler may build."""
     if os.environ.get("DRAGOMAN_WITHOUT_KERNELS") == "1":
@@ -101,6 +120,9 @@ def extensions() -> list[Extension]:
     )
     machine = sysconfig.get_platform().rpartition("-")[2]
     levels = INSTRUCTION_SETS.get(machine, {})
+    if os.environ.get("DRAGOMAN_KERNELS") == "here":
+        processor = processor_of(Path("/proc/cpuinfo"))
+        levels = {name: flags for name, flags in levels.items() if is_here(flags, processor)}
     return [binding, *(level(name, flags) for name, flags in levels.items())]
 
 

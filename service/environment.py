@@ -17,6 +17,7 @@ _INTERNAL = frozenset(
         "DRAGOMAN_CLIENTS",  # tests/clients
         "DRAGOMAN_CRDS",  # tests/k8s
         "DRAGOMAN_IMAGE",  # tests/containers
+        "DRAGOMAN_KERNELS",  # setup.py
         "DRAGOMAN_MANIFESTS",  # tests/k8s
         "DRAGOMAN_RELEASES",  # .github/workflows/release.yml
         "DRAGOMAN_REVISION",  # the image, for reports of trainings
