@@ -406,7 +406,7 @@ class TextPipeline:
         ids = output.token_ids
         num_extras = self._tokenizer.num_source_extras(pair)
         num_before = num_extras - self._tokenizer.num_source_ends
-        shown = carried.shown
+        shown = self._tries.readable(carried.shown, pair)
         places = [self._tokenizer.encode(shown[:at], pair) for at in places_beside_words(carried)]
         ends = [len(self._tokenizer.decode(ids[: n + 1])) for n in range(len(ids))]
         return restore(

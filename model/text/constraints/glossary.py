@@ -173,10 +173,10 @@ class _Places:
         start = text.find(target, self._done.get(key, 0))
         while start >= 0:
             end = start + len(target)
-            if not self._is_edge(start):
+            if not _is_edge(text, start):
                 following = self._in_words.find(0, start)  # the end of the word that it is in
                 start = text.find(target, following) if following >= 0 else -1
-            elif self._is_edge(end) and 1 not in self._taken[start:end]:
+            elif _is_edge(text, end) and 1 not in self._taken[start:end]:
                 self._taken[start:end] = b"\1" * len(target)
                 self._done[key] = end
                 return True
@@ -184,9 +184,6 @@ class _Places:
                 start = text.find(target, start + 1)
         self._done[key] = len(text)
         return False
-
-    def _is_edge(self, place: int) -> bool:
-        return self._in_words[max(place - 1, 0) : place + 1] != b"\1\1"
 
 
 def inside(terms: Sequence[Term], start: int, end: int) -> tuple[Term, ...]:

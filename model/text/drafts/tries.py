@@ -7,8 +7,6 @@ whatever the network does. It does not judge (`model.text.drafts.checks`) and do
 (`model.text.drafts.rounds`).
 """
 
-import re
-import unicodedata
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -17,9 +15,9 @@ from itertools import pairwise
 from model.config import LengthLimits
 from model.text.constraints.glossary import with_targets
 from model.text.drafts.checks import CheckName
+from model.text.drafts.rare import RareText
 from model.text.drafts.segments import Segment
-from model.text.languages.scripts import UNSPACED_LANGUAGES, is_of_language
-from model.text.languages.tags import LanguagePair, primary_language
+from model.text.languages.tags import LanguagePair
 from model.text.marks.carrying import carry
 from model.text.marks.casing import Casing, casing_of
 from model.text.marks.finding import LOOSE_KINDS, Mark, find_inner_marks, masked
@@ -42,20 +40,7 @@ _OTHER_STAND_INS = ("API", "PDF", "Python", "Google", "NASA", "IBM", "HTML", "Li
 # Numbers of two digits for those that a network loses.
 _NUMBERS = ("47", "58", "63", "72", "85", "94", "36", "29")
 _SOFT: frozenset[CheckName] = frozenset({"length", "loop", "end", "copy", "characters"})
-# Visible characters that SentencePiece's usual rules make a space of.
-_READ_AS_SPACE = frozenset("\ufffd\u2581")
 _MIN_CUT = 16  # source tokens; a shorter sentence is neither cut nor searched anew
-# Signs above, below and between letters, which are of their word but no letters for `re`.
-_COMBINING = (
-    r"\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0900-\u0963\u0981-\u0dff\u0e31-\u0e4e\u0eb1-\u0ecd"
-    r"\u0f71-\u0fbc\u102b-\u103e\u17b4-\u17d3\u200c\u200d"
-)
-# What a sign is to be printed like is of the sign before it.
-_VARIATIONS = r"\ufe00-\ufe0f"
-_STRETCH = re.compile(rf"\w[\w{_COMBINING}{_VARIATIONS}]*+|[^\w\s][{_VARIATIONS}]*+")
-# The same where words have no spaces between them: signs of such scripts are of no word.
-_WIDE = r"\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_WIDE_STRETCH = re.compile(rf"(?:[^\W{_WIDE}]++|[{_WIDE}]|[^\w\s])[{_VARIATIONS}]*+")
 # What a stretch between two marks does not begin with.
 _NO_BEGINNING = " \u00a0,.;:!?)]}、，。；：！？）」』"
 
@@ -70,6 +55,7 @@ class Tries:
 
     def __init__(self, tokenizer: Tokenizer, limits: LengthLimits) -> None:
         self._tokenizer = tokenizer
+        self._rare = RareText(tokenizer)
         self._max_length = limits.max_source_length
 
     def first(
@@ -93,6 +79,10 @@ class Tries:
             yield from self._cut(text, pair, self._max_length, num_tries=num_tries)
         else:
             yield from self._plain(whole, pair)
+
+    def readable(self, text: str, pair: LanguagePair) -> str:
+        """What the network reads of a text, character by character."""
+        return self._rare.readable(text, pair)
 
     def next(
         self,
@@ -158,7 +148,7 @@ class Tries:
             placed = self._otherwise(segment, marks, failed, pair)
             return [(replace(one, is_unrepeating="loop" in failed), span) for one, span in placed]
         if num_tries <= MAX_TRIES and not {"marks", "terms"}.isdisjoint(failed):
-            every = merged(marks, self._rare_marks(segment.text, marks, pair))
+            every = merged(marks, self._rare.marks(without(segment.text, marks), pair))
             if every:
                 return list(self._split(segment.text, every, pair, num_tries=num_tries))
         can_cut = not marks and len(segment.source_ids) >= _MIN_CUT
@@ -191,7 +181,7 @@ class Tries:
     def _plain(self, segment: Segment, pair: LanguagePair) -> Iterator[Placed]:
         """A stretch without marks that is short enough: as it is, if its vocabulary has it all."""
         text, num_tries = segment.text, segment.num_tries
-        if rare := self._rare_marks(text, (), pair, segment.source_ids):
+        if rare := self._rare.marks(text, pair, segment.source_ids):
             yield from self._carried(text, rare, pair, num_tries=num_tries)
         else:
             yield segment, (0, len(text))
@@ -211,7 +201,7 @@ class Tries:
             return
         segment = self._disguised(text, marks, pair, casing=casing, num_tries=num_tries)
         if segment is not None and (
-            rare := self._rare_marks(text, marks, pair, segment.source_ids)
+            rare := self._rare.marks(without(text, marks), pair, segment.source_ids)
         ):
             marks = merged(marks, rare)
             if not any(map(str.isalpha, without(text, marks))):
@@ -289,50 +279,11 @@ class Tries:
     def _segment(self, text: str, pair: LanguagePair, *, num_tries: int = 0) -> Segment:
         source_ids: tuple[int, ...] = ()
         if any(map(str.isalpha, text)):
-            source_ids = tuple(self._tokenizer.encode(text.replace(SOFT_HYPHEN, ""), pair))
+            read = self.readable(text.replace(SOFT_HYPHEN, ""), pair)
+            source_ids = tuple(self._tokenizer.encode(read, pair))
         if len(source_ids) == self._tokenizer.num_source_extras(pair):
             source_ids = ()
         return Segment(text=text, source_ids=source_ids, num_tries=num_tries)
-
-    def _rare_marks(
-        self,
-        text: str,
-        marks: Sequence[Mark],
-        pair: LanguagePair,
-        source_ids: Sequence[int] | None = None,
-    ) -> list[Mark]:
-        """Stretches outside the marks that the vocabulary cannot write.
-
-        Letters are taken with the word that they are in. ASCII, and letters of a source's own
-        script where that is Chinese or written like it, are left to the network, which has read
-        them byte by byte in training. What is outside is made tokens of if they are not given.
-        """
-        rare_ids = self._tokenizer.rare_ids
-        outside = without(text, marks)
-        ids = self._tokenizer.encode(outside, pair) if source_ids is None else source_ids
-        if rare_ids.isdisjoint(ids) and _READ_AS_SPACE.isdisjoint(outside):
-            return []
-        is_wide_source = primary_language(pair.source) in UNSPACED_LANGUAGES
-        rare = {
-            character
-            for character in set(outside)
-            if not (character.isascii() or (is_wide_source and self._is_own(character, pair)))
-            and character != SOFT_HYPHEN
-            and self._is_rare(character, pair)
-        }
-        stretches = (_WIDE_STRETCH if is_wide_source else _STRETCH).finditer(outside)
-        spans = [match for match in stretches if not rare.isdisjoint(match[0])]
-        return [_rare_mark(match, is_word=_is_of_word(match[0][0])) for match in spans]
-
-    def _is_rare(self, character: str, pair: LanguagePair) -> bool:
-        ids = self._tokenizer.encode(character, pair)
-        if character in _READ_AS_SPACE and len(ids) == self._tokenizer.num_source_extras(pair):
-            return True
-        return not self._tokenizer.rare_ids.isdisjoint(ids)
-
-    @staticmethod
-    def _is_own(character: str, pair: LanguagePair) -> bool:
-        return character.isalpha() and is_of_language(character, pair.source)
 
 
 def without(text: str, marks: Sequence[Mark]) -> str:
@@ -395,12 +346,3 @@ def _copy(text: str, marks: Sequence[Mark]) -> Segment:
     """A segment that the network does not see, with what stands for its terms."""
     copy = with_targets(text, marks)
     return Segment(text=text, source_ids=(), copy=None if copy == text else copy)
-
-
-def _is_of_word(character: str) -> bool:
-    is_mark = unicodedata.category(character).startswith("M")
-    return character.isalnum() or (is_mark and not "\ufe00" <= character <= "\ufe0f")
-
-
-def _rare_mark(match: re.Match[str], *, is_word: bool) -> Mark:
-    return Mark(start=match.start(), end=match.end(), kind="word" if is_word else "emoji")

@@ -5,6 +5,7 @@ together are told apart by their letters alone; which characters are of one word
 languages are written without spaces. Where sentences end is `model.text.sentences.segmenter`.
 """
 
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Mapping
@@ -20,6 +21,10 @@ HANGUL = "HANGUL"
 
 _WEIGHTS: Mapping[str, int] = MappingProxyType({HAN: 4, HANGUL: 3, KANA: 2})
 """Letters of an alphabet that one sign of these scripts stands for, roughly."""
+
+_JOINERS = frozenset("\u200c\u200d")
+# Thai, Lao, Tibetan, Burmese, Khmer.
+_UNSPACED = re.compile("[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff]")
 
 _KANA_NAMES = frozenset({"HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA"})
 _WIDTHS = frozenset({"FULLWIDTH", "HALFWIDTH"})
@@ -84,17 +89,36 @@ _BY_SUBTAG: Mapping[str, str] = MappingProxyType(
 def is_one_word(before: str, after: str, *, joining: str = "") -> bool:
     """Whether two characters, one behind the other, are of one word; nothing is of none.
 
+    Letters of scripts without spaces are each by itself, as nobody here knows where words end;
+    what stands at a letter is of its word in every script.
+
     Args:
         before: A character, or nothing.
         after: Likewise.
         joining: Characters that are of a word beside letters and digits.
     """
-    return all(
-        character != ""
-        and (character.isalnum() or character in joining)
-        and unicodedata.east_asian_width(character) not in {"W", "F"}
-        for character in (before, after)
-    )
+    if not before or not after or not _is_of_word(before, joining):
+        return False
+    if _is_sign_of_letter(after):
+        return True
+    return _is_of_word(after, joining) and _has_spaces(before) and _has_spaces(after)
+
+
+def _is_of_word(character: str, joining: str) -> bool:
+    return character.isalnum() or character in joining or _is_sign_of_letter(character)
+
+
+def _has_spaces(character: str) -> bool:
+    """Whether words of its script have spaces between them."""
+    is_wide = unicodedata.east_asian_width(character) in {"W", "F"}
+    return not is_wide and _UNSPACED.match(character) is None
+
+
+def _is_sign_of_letter(character: str) -> bool:
+    """Whether it stands at a letter: an accent, a vowel sign, what joins letters or parts them."""
+    category = unicodedata.category(character)
+    is_variation = "\ufe00" <= character <= "\ufe0f"
+    return (category in ("Mn", "Mc") and not is_variation) or character in _JOINERS
 
 
 def script_of_language(tag: str) -> str:

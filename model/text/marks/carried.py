@@ -39,6 +39,7 @@ class Loose:
         has_space_before: There is space, or nothing, before it in the source.
         has_space_after: The same behind it, or a sign that ends a clause.
         is_inside: It is inside of a word.
+        is_tight: It joins two words, as the sign of 20°C does; the network reads a space there.
     """
 
     mark: str
@@ -46,6 +47,7 @@ class Loose:
     has_space_before: bool
     has_space_after: bool
     is_inside: bool = False
+    is_tight: bool = False
 
     @property
     def is_opening(self) -> bool:
@@ -58,7 +60,12 @@ class Loose:
     def is_free(self) -> bool:
         """Whether it belongs to neither word: it has space around, or stands for itself."""
         is_alike = self.has_space_before == self.has_space_after
-        return is_alike and (self.has_space_before or TAG_OR_MARKUP.match(self.mark) is None)
+        return is_alike and (self.has_space_before or self.is_sign)
+
+    @property
+    def is_sign(self) -> bool:
+        """Whether it says nothing of words, as tags and markup do."""
+        return TAG_OR_MARKUP.match(self.mark) is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -66,7 +66,8 @@ def carry(
     folded = text.lower()
     edges = {place for own, kind in groups if kind not in LOOSE_KINDS for place in _span(own)}
     free = [(name for name in some if name.lower() not in folded) for some in (names, numbers)]
-    shown, done, inside = "", 0, set[int]()
+    shown, done = "", 0
+    inside, tight = set[int](), set[int]()
     each: list[StandIn | Loose | None] = []
     for own, kind in groups:
         start, end = _span(own)
@@ -79,12 +80,15 @@ def carry(
             if is_within_word(text, end, edges):
                 inside.add(len(shown))
             elif is_one_word(shown[-1:], after):
+                tight.add(len(shown))
                 shown += " "
         else:
             each.append(stand_in := _stand_in(mark, kind, *free))
             shown += stand_in.name if stand_in else ""
     loose = tuple(
-        replace(one, is_inside=one.place in inside) for one in each if isinstance(one, Loose)
+        replace(one, is_inside=one.place in inside, is_tight=one.place in tight)
+        for one in each
+        if isinstance(one, Loose)
     )
     if None in each or len(loose) > _MAX_LOOSE:
         return None
@@ -259,13 +263,27 @@ def _insertions(
         place = max(low, copied.get(index, place))
         while index not in copied and is_one_word(text[place - 1 : place], text[place : place + 1]):
             place += 1
-        mark = one.mark
-        if one.is_free:
+        mark, end = one.mark, place
+        gap = place - (one.is_opening and low < place and text[place - 1] == " ")
+        if one.is_tight and _joins(one, carried.shown, text, gap):
+            place, end = gap, gap + 1
+        elif one.is_free:
             mark = (" " if text[:place].strip() else "") + mark
             mark += " " if text[place:].strip() and text[place] not in f" {_CLOSING}" else ""
-        insertions.append(Placed(start=place, end=place, mark=mark))
-        low = place
+        insertions.append(Placed(start=place, end=end, mark=mark))
+        low = end
     return insertions
+
+
+def _joins(one: Loose, shown: str, text: str, place: int) -> bool:
+    """Whether at a place is a space between two words that a mark joins.
+
+    A tag or markup, which says what is of which word, joins only what it joined before.
+    """
+    before, after = text[place - 1 : place], text[place + 1 : place + 2]
+    if text[place : place + 1] != " " or not is_one_word(before, after):
+        return False
+    return one.is_sign or before + after == shown[one.place - 1] + shown[one.place + 1]
 
 
 def _ends_closing(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""Marks inside of words, as a tag around half of one, or a place where a line may break.
+"""Marks inside of words, as a tag around half of one, and signs that join two (20°C).
 
 Owns which inline codes leave a word one word, at which edge of it they count, and where they stand
 in a translation that has the word as it was. Everything else about marks in what a network reads
@@ -55,12 +55,16 @@ def places_beside_words(carried: Carried) -> list[int]:
 
 
 def copied_places(carried: Carried, text: str) -> dict[int, int]:
-    """Places of marks in words that a translation has as they were, as often; by their indices."""
+    """Places of marks in words that a translation has as they were, as often; by their indices.
+
+    So are those of marks that join two words, where it has these one behind the other.
+    """
     found: dict[int, int] = {}
     for index, one in enumerate(carried.loose):
-        if not one.is_inside:
+        if not (one.is_inside or one.is_tight):
             continue
-        start, end = _word_around(carried.shown, one.place)
+        around = _word_around if one.is_inside else _words_around
+        start, end = around(carried.shown, one.place)
         word = carried.shown[start:end]
         own, other = _occurrences(word, carried.shown), _occurrences(word, text)
         if len(own) == len(other):
@@ -76,6 +80,11 @@ def _word_around(text: str, place: int) -> tuple[int, int]:
     while _is_in_word(text, end):
         end += 1
     return start, end
+
+
+def _words_around(text: str, place: int) -> tuple[int, int]:
+    """Where the word begins that ends at a space, and the one ends that begins behind it."""
+    return _word_around(text, place - 1)[0], _word_around(text, place + 2)[1]
 
 
 def _is_in_word(text: str, place: int) -> bool:

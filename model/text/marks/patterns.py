@@ -54,7 +54,9 @@ _CONTROL = (
     rf"\x1b\[[0-9;?]{{0,20}}[A-Za-z]|[{_INVISIBLE}]"
     r"|(?<![\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff])\u200b"
 )
-_URL_CHARACTER = "[A-Za-z0-9\u00c0-\u024f_.~!$&'*+,;=:@%/?#-]"
+_LATIN = "\u00c0-\u024f"
+"""Letters of Latin beyond ASCII: words and addresses of Europe go on with them."""
+_URL_CHARACTER = f"[A-Za-z0-9{_LATIN}_.~!$&'*+,;=:@%/?#-]"
 # Letters of other scripts belong to an address where it goes on or ends behind them: in Chinese a
 # sentence may go on without a space.
 _URL_LETTERS = (
@@ -68,7 +70,7 @@ _URL_REST = (
     r"|\[[^\s\[\]]{0,100}\]|\{[\w.]{0,60}\})++"
 )
 _WORD = "[A-Za-z_][A-Za-z0-9_]{0,60}+"
-_NAME = "[A-Za-z0-9\u00c0-\u024f_-]{1,64}+"
+_NAME = f"[A-Za-z0-9{_LATIN}_-]{{1,64}}+"
 # What ends a path of Windows, in which any letter may stand: space, and signs that names lack.
 _PATH_ENDS = "\\s\"'`<>|?*,;()，。、；：！？（）「」『』《》【】“”„‘’«»"
 # Program Files (x86)\\: words before the next backslash are of the path where each begins as a name
@@ -97,7 +99,8 @@ def _nested(depth: int) -> str:
     return rf"[^{{}}\n]*+{inner}"
 
 
-# Around marks only ASCII goes on (`(?a:…)`): Chinese and Japanese have no space before and behind.
+# Around marks only ASCII goes on (`(?a:…)`), and Latin where words of Europe would be cut: Chinese
+# and Japanese have no space before and behind.
 PATTERNS: tuple[tuple[Kind, str], ...] = (
     # what templates fill in; their statements are tags
     ("placeholder", r"<[%?]=(?:[^%?<>\n]|[%?](?!>)|>(?<=[-=]>)){1,200}+[%?]>"),
@@ -114,7 +117,7 @@ PATTERNS: tuple[tuple[Kind, str], ...] = (
     (
         "word",
         (
-            r"(?a:(?<!\w))[A-Za-z0-9\u00c0-\u024f]{1,30}+(?:&amp;[A-Za-z0-9\u00c0-\u024f]{1,30}+){1,4}"
+            rf"(?a:(?<!\w))[A-Za-z0-9{_LATIN}]{{1,30}}+(?:&amp;[A-Za-z0-9{_LATIN}]{{1,30}}+){{1,4}}"
             r"(?a:(?!\w))"
         ),
     ),
@@ -160,7 +163,7 @@ PATTERNS: tuple[tuple[Kind, str], ...] = (
             r"|(?<![\d\w%])%\d{1,2}(?!\d)"
             r"|(?<![\d%])%(?:[-\#]?[aAbBHIjmMpSyYZn]|L\d{1,2})(?![A-Za-z])"
             r"|(?a:(?<![\w$]))\$(?:[A-Za-z_][A-Za-z0-9_]{0,60}+(?:\([^()\n]{0,100}\))?|\([^()\n]{1,100}\))"
-            r"|(?a:(?<![\w:/)\]])):[A-Za-z_][A-Za-z0-9_]{0,60}:?"
+            rf"|(?<![A-Za-z0-9_{_LATIN}:/)\]]):[A-Za-z_][A-Za-z0-9_]{{0,60}}+(?::|(?![{_LATIN}]))"
             r"|__[A-Za-z0-9]\w{0,60}__"
         ),
     ),
@@ -184,8 +187,9 @@ PATTERNS: tuple[tuple[Kind, str], ...] = (
         "email",
         (
             # d'info@example.org is a word before an address
-            r"(?a:(?<![\w.+%-]))(?!(?i:[dlnsmtcj]|(?:jus|lors|puis)?qu|all|dall|dell|nell|sull)['’])"
-            r"[A-Za-z0-9_.+%-]{1,64}+(?:['’][A-Za-z0-9_.+%-]{1,40}+){0,2}+@[A-Za-z0-9-]{1,63}+(?:\.[A-Za-z0-9-]{1,63}+){1,6}+"
+            rf"(?<![A-Za-z0-9_{_LATIN}.+%-])(?!(?i:[dlnsmtcj]|(?:jus|lors|puis)?qu|all|dall|dell|nell|sull)['’])"
+            rf"[A-Za-z0-9_{_LATIN}.+%-]{{1,64}}+(?:['’][A-Za-z0-9_{_LATIN}.+%-]{{1,40}}+){{0,2}}+"
+            rf"@[A-Za-z0-9{_LATIN}-]{{1,63}}+(?:\.[A-Za-z0-9{_LATIN}-]{{1,63}}+){{1,6}}+"
             # git@host:team/app.git
             r"(?::[A-Za-z0-9_~][A-Za-z0-9_.~-]{0,60}/[A-Za-z0-9_./~-]{1,200}+)?"
         ),
@@ -224,10 +228,11 @@ PATTERNS: tuple[tuple[Kind, str], ...] = (
         (
             rf"(?<!\w)HK(?:EY_[A-Z_]{{4,20}}|LM|CU|CR|U)\b(?:\\[^{_PATH_ENDS}\\]{{1,60}}+){{1,12}}+"
             rf"|(?<![A-Za-z0-9])[A-Za-z]:\\(?:[^{_PATH_ENDS}]|{_PATH_SPACE})*+|\\\\{_NAME}\\[^{_PATH_ENDS}]++"
-            r"|(?a:(?<![\w/.~<>)\]-]))(?:~|\.{1,2})?/\.?[A-Za-z0-9\u00c0-\u024f_@+~{][A-Za-z0-9\u00c0-\u024f_.@+~{}*-]*+"
-            r"(?:/[A-Za-z0-9\u00c0-\u024f_.@+~{}*-]++)*+/?"
-            rf"|(?a:(?<![\w./\\@-])){_NAME}\(\d{{1,3}}\)\.[a-z0-9]{{2,5}}(?a:(?!\w))"
-            rf"|(?a:(?<![\w./\\@-]))\.?{_NAME}(?:(?:/\.?|\.){_NAME})++/?"
+            # not the second half of a price (5 €/Monat) or an amount (3 m³/Tag)
+            rf"|(?<![A-Za-z0-9_{_LATIN}/.~<>)\]€$£¥%‰°²³-])(?:~|\.{{1,2}})?/\.?[A-Za-z0-9{_LATIN}_@+~{{]"
+            rf"[A-Za-z0-9{_LATIN}_.@+~{{}}*-]*+(?:/[A-Za-z0-9{_LATIN}_.@+~{{}}*-]++)*+/?"
+            rf"|(?<![A-Za-z0-9_{_LATIN}./\\@-]){_NAME}\(\d{{1,3}}\)\.[a-z0-9]{{2,5}}(?a:(?!\w))"
+            rf"|(?<![A-Za-z0-9_{_LATIN}./\\@-])\.?{_NAME}(?:(?:/\.?|\.){_NAME})++/?"
             r"|(?a:(?<![\w./\\]))(?:\.{1,2}/){2,9}+(?a:(?!\w|/|\.[\w./]))"
         ),
     ),
@@ -251,7 +256,8 @@ PATTERNS: tuple[tuple[Kind, str], ...] = (
     (
         "mention",
         (
-            r"(?a:(?<![\w@.]))@[A-Za-z_][A-Za-z0-9_-]{0,60}|(?a:(?<![\w#&]))\#[A-Za-z_][A-Za-z0-9_-]{1,60}"
+            rf"(?<![A-Za-z0-9_{_LATIN}@.])@[A-Za-z_][A-Za-z0-9_-]{{0,60}}"
+            rf"|(?<![A-Za-z0-9_{_LATIN}#&])\#[A-Za-z_][A-Za-z0-9_-]{{1,60}}"
             # <@U02ABC> <#C02|general> <:name:123> of chats
             r"|<(?:[@\#]|@[!&]|a?:)[\w|:.-]{1,80}>"
             # @0xbadcafe; @小李, which only a space can end; #1337, #ff8800

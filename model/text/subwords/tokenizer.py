@@ -99,6 +99,7 @@ class Tokenizer:
     the table that text is looked up in, so `</s>` typed by a user is text.
 
     Attributes:
+        unk_id: Id of what the vocabulary cannot say.
         rare_ids: Source ids of text that the vocabulary has no piece for: unknown, and bytes.
 
     Args:
@@ -140,6 +141,7 @@ class Tokenizer:
         self.models = (source_model, target_model)
         self._settles_by_piece = isinstance(target_model, PieceModel)
         self._tokens = tokens
+        self.unk_id = tokens.unk_id
         self.rare_ids = frozenset({tokens.unk_id}.union(_byte_ids(source_table)))
         self._source_end = [tokens.eos_id] if tokens.has_source_eos else []
         # By prefix and not by pair: a network of 200 languages has 40,000 pairs.

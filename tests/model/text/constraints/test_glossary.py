@@ -39,6 +39,22 @@ def test_a_term_is_whole_words_outside_marks(text: str, expected: list[str]) -> 
     assert [source for source, _ in found(glossary(("cat", "Katze")), text)] == expected
 
 
+@pytest.mark.parametrize(
+    ("term", "text", "expected"),
+    [
+        ("कम", "उसकी कमी है", []),
+        ("कम", "यह कम है", ["कम"]),
+        ("Mu", "Herr Mu\u0308ller", []),
+        ("แมว", "ฉันชอบแมวมาก", ["แมว"]),
+        ("ก", "ก็ดี", []),
+    ],
+)
+def test_what_stands_at_a_letter_is_of_its_word(term: str, text: str, expected: list[str]) -> None:
+    assert [source for source, _ in found(glossary((term, "x")), text)] == expected
+    uses = uses_of([Term(start=0, end=1, target=term, is_case_sensitive=True)], "x", text)
+    assert [use.is_hit for use in uses] == [bool(expected)]
+
+
 def test_where_there_are_no_words_any_characters_are_a_term() -> None:
     entries = glossary(("数据库", "database"), ("库", "library"))
     assert found(entries, "这个数据库和库。") == [("数据库", "database"), ("库", "library")]

@@ -1,6 +1,13 @@
+from itertools import pairwise
+
 import pytest
 
-from model.text.languages.scripts import is_of_language, script_of_language, scripts_of_text
+from model.text.languages.scripts import (
+    is_of_language,
+    is_one_word,
+    script_of_language,
+    scripts_of_text,
+)
 
 
 @pytest.mark.parametrize(
@@ -73,3 +80,22 @@ def test_a_letter_is_of_the_languages_whose_script_has_it(
     letter: str, tag: str, *, expected: bool
 ) -> None:
     assert is_of_language(letter, tag) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("the cat's", ["the", "cat", "s"]),
+        ("Mu\u0308ller", ["Mu\u0308ller"]),
+        ("उसकी कमी है", ["उसकी", "कमी", "है"]),
+        ("می\u200cخواهم", ["می\u200cخواهم"]),
+        ("\u2764\ufe0fyes", ["yes"]),
+        ("猫cat猫", ["猫", "cat", "猫"]),
+        ("か\u3099", ["か\u3099"]),
+        ("แมวก็", ["แ", "ม", "ว", "ก็"]),
+    ],
+)
+def test_words_are_divided_where_no_two_letters_are_of_one(text: str, words: list[str]) -> None:
+    edges = [n for n in range(1, len(text)) if not is_one_word(text[n - 1], text[n])]
+    parts = [text[start:end] for start, end in pairwise([0, *edges, len(text)])]
+    assert [part for part in parts if any(map(str.isalpha, part))] == words

@@ -137,6 +137,24 @@ def test_loose_marks_go_where_the_alignment_divides_the_words(
     assert placed(text, words, alignment) == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "words", "alignment", "expected"),
+    [
+        ("it is 20°C today", ["heute", "20", "C"], [4, 2, 3], "heute 20°C"),
+        ("Foo™Bar is good", ["Foo", "Bar", "taugt"], [0, 1, 3], "Foo™Bar taugt"),
+        ("Foo™Bar is good", ["gut", "ist", "Foo"], [3, 2, 0], "™ gut ist Foo"),
+        ("it is 2*3 now", ["es", "ist", "2", "3"], [0, 1, 2, 3], "es ist 2*3"),
+        ("one<br>two", ["eins", "zwei"], [0, 1], "eins <br>zwei"),
+        ("one<br>two", ["one", "two"], [0, 1], "one<br>two"),
+        ("the **big**house", ["das", "große", "Haus"], [0, 1, 2], "das **große** Haus"),
+    ],
+)
+def test_a_sign_that_joins_two_words_joins_those_that_it_comes_between(
+    text: str, words: list[str], alignment: list[int], expected: str
+) -> None:
+    assert placed(text.replace("°", "😀"), words, alignment).replace("😀", "°") == expected
+
+
 def test_no_loose_mark_is_put_into_a_word_or_a_stand_in() -> None:
     carried = carried_of("ab <b>{x}</b> cd")
     text = "Xaaa X1 bbb"

@@ -79,6 +79,7 @@ def found(text: str) -> list[tuple[str, str]]:
         (r"C:\Program Files\Visual Studio 2022\VC", "path"),
         (r"C:\Documents and Settings\All Users\a", "path"),
         ("anna-lena.o'neil@sub.example.org", "email"),
+        *((mark, "email") for mark in ("jürgen.müller@web.de", "info@köln-messe.de")),
         ("Nov 02 08:15:01", "time"),
         *((mark, "emoji") for mark in ("™", "®", "©")),
         ("[!NOTE]", "tag"),
@@ -109,6 +110,8 @@ def test_a_mark_is_found_whole_wherever_it_stands(mark: str, kind: str) -> None:
         "ผม\u200bเห็น\u200bแม่น้ำ",
         "The file(s) and item(a) were read (twice) by us (me).",
         "On Nov 2 at 08:15 it's over; the cat's here.",
+        "Das kostet 5 €/Monat, 12 £/Nacht, 50 %/Jahr, 3 m³/Tag und 2 °/min.",
+        "Café/Bar, Achtung :gefährlicher Hund, über#all.",
     ],
 )
 def test_language_has_no_marks(text: str) -> None:
