@@ -51,3 +51,14 @@ def test_a_bundled_checkpoint_translates_and_accounts_for_itself(directory: Path
     assert f"positions {manifest.network.position};" in card
     assert f"dragoman train experiments/{directory.name}.yaml" in card
     assert "test/tatoeba-test-v2021-08-07 |" in card
+
+
+def test_a_typographic_apostrophe_is_read_as_the_common_one() -> None:
+    translator = Translator(load_for_decoding(CHECKPOINTS / "en-de-small"))
+    pair = translator.manifest.pair("en", "de")
+    assert pair is not None
+    texts = ["I don't know what it's about.", "We can't open Peter's file – it isn't there."]
+    plain = translator.translate(texts, pair)
+    typographic = translator.translate([text.replace("'", "’") for text in texts], pair)
+    assert [one.text for one in typographic] == [one.text for one in plain]
+    assert all("nicht" in one.text or "kein" in one.text for one in typographic)
