@@ -4,7 +4,7 @@
 
 collects the English side of Tatoeba in every pair's training text, leaves out what the Chinese pair
 has already and what is held out of it, and translates the rest with a checkpoint. A machine's
-sentences are the source side of `zh-en-fourth.yaml` and `zh-en-small.yaml`, and never a target;
+sentences are a source of `zh-en-fourth.yaml` and those after it, and never a target;
 each begins with a tag (Caswell et al. 2019), so that the network can tell them from people's. It
 goes on where it was interrupted.
 """
