@@ -80,7 +80,7 @@ class OnDemandLoader:
             RequestError: As of `load_all`.
         """
         task = self._loading.get(name)
-        if task is None:
+        if task is None or task.done():  # one that is done may not be forgotten yet
             task = asyncio.create_task(self._load(name, kept), name="load")
             self._loading[name] = task
             task.add_done_callback(lambda done: self._forget(name, done))
@@ -100,7 +100,8 @@ class OnDemandLoader:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _forget(self, name: str, task: asyncio.Task[None]) -> None:
-        del self._loading[name]
+        if self._loading.get(name) is task:
+            del self._loading[name]
         if not task.cancelled():
             task.exception()  # those that wait have it; that none does is no fault
 
