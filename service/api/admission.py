@@ -26,6 +26,7 @@ from service.front import Front
 from service.http.body import BodyReaders
 from service.http.disconnect import cancelled_on_disconnect
 from service.http.events import Event
+from service.models.deployments.holding import Held
 from service.models.requests.markup import Pages
 from service.models.requests.translation import (
     AddedText,
@@ -36,6 +37,7 @@ from service.models.requests.translation import (
     TranslationRequest,
 )
 from service.models.translating.translator import within
+from service.models.translating.two_hops import Translator
 from service.priority import estimated_work, priority_of
 from service.telemetry.request_context import context_of
 
@@ -211,29 +213,42 @@ class Admission:
         work = estimated_work(job.texts, beam_size=job.beam_size) * num_hops
         priority = priority_of(work, job.priority)
         context.priority = priority
-        if self.front.in_flight.needs_loading(*routes):
-            job, _ = await _timed(request, job, self.front.in_flight.load(*routes))
-        of_texts = routes if pages is None else pages.of_texts(routes)
-        job = structs.replace(
-            job,
-            route=of_texts[0] if of_texts else job.route,
-            priority=priority,
-            client=caller.number,
-            cache_scope=caller.identity if caller.has_key else "",
-        )
-        async with self.front.in_flight.accepted(of_texts, priority) as translator:
-            await self.access.spend_characters(caller, context.num_characters)
-            self.front.metrics.characters_accepted(context.num_characters, context.served)
-            on_sentence = on_segment if pages is None else None  # a page is reported whole
-            results = await cancelled_on_disconnect(request, translator.translate(job, on_sentence))
-            if pages is not None:
-                joining = self.front.pages.joined(pages, results, priority)
-                results = await cancelled_on_disconnect(request, joining)
+        with Held() as held:
+            if self.front.in_flight.needs_loading(*routes):
+                job, _ = await _timed(request, job, self.front.in_flight.load(held, *routes))
+            of_texts = routes if pages is None else pages.of_texts(routes)
+            job = structs.replace(
+                job,
+                route=of_texts[0] if of_texts else job.route,
+                priority=priority,
+                client=caller.number,
+                cache_scope=caller.identity if caller.has_key else "",
+            )
+            async with self.front.in_flight.accepted(of_texts, priority, held) as translator:
+                await self.access.spend_characters(caller, context.num_characters)
+                self.front.metrics.characters_accepted(context.num_characters, context.served)
+                results = await self._translated(request, job, translator, pages, on_segment)
         context.num_segments = sum(len(result.hypotheses) for result in results)
         return [
             structs.replace(result, origin=origin)
             for result, origin in zip(results, origins, strict=True)
         ]
+
+    async def _translated(
+        self,
+        request: Request,
+        job: TranslationRequest,
+        translator: Translator,
+        pages: Pages | None,
+        on_segment: OnSegment | None,
+    ) -> list[TranslatedText]:
+        """One result per text or page of a request that has its place."""
+        on_sentence = on_segment if pages is None else None  # a page is reported whole
+        results = await cancelled_on_disconnect(request, translator.translate(job, on_sentence))
+        if pages is None:
+            return results
+        joining = self.front.pages.joined(pages, results, job.priority)
+        return await cancelled_on_disconnect(request, joining)
 
     async def _prepared(
         self, request: Request, job: TranslationRequest

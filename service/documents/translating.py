@@ -22,6 +22,7 @@ from service.documents.jobs import JobOptions, Owner
 from service.engine.errors import EngineUnavailableError, QueueFullError, SegmentFailedError
 from service.errors import RequestError
 from service.front import Front
+from service.models.deployments.holding import Held
 from service.models.requests.translation import TranslatedText, TranslationRequest
 from service.models.routes.routing import Route, RoutingTable
 from service.phase import Phase
@@ -181,10 +182,11 @@ class DocumentTranslator:
     ) -> list[TranslatedText]:
         front, route = self._front, chosen.route
         front.check_ready()  # or the batch would seem to have failed
-        if front.in_flight.needs_loading(route):
-            await front.in_flight.load(route)
-        with front.in_flight.translator(route, "bulk") as translator:
-            return await translator.translate(_request(texts, chosen, owner, front))
+        with Held() as held:
+            if front.in_flight.needs_loading(route):
+                await front.in_flight.load(held, route)
+            with front.in_flight.translator(route, "bulk", held) as translator:
+                return await translator.translate(_request(texts, chosen, owner, front))
 
     async def _wait_ready(self) -> None:
         """Return once there is a table of routes."""

@@ -24,6 +24,7 @@ from service.models.checkpoints.discovery import (
     read_again,
 )
 from service.models.deployments.deployment import Deployment
+from service.models.deployments.holding import Held
 from service.models.deployments.registry import Routes
 from service.models.deployments.reports import report_pairs
 from service.models.deployments.rollout import segment_cache
@@ -41,7 +42,7 @@ class NothingOnDemand:
     def note_use(self, name: str) -> None:
         """Return: nothing is unloaded for being used least."""
 
-    async def load_all(self, names: Sequence[str]) -> None:
+    async def load_all(self, names: Sequence[str], held: Held) -> None:
         """Return: what is served is in memory."""
 
 

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from service.models.deployments.deployment import Deployment
+from service.models.deployments.holding import Held
 from service.models.deployments.registry import Routes
 
 
@@ -17,8 +18,8 @@ class OnDemand(Protocol):
     def note_use(self, name: str) -> None:
         """A checkpoint is used now."""
 
-    async def load_all(self, names: Sequence[str]) -> None:
-        """Load those that are not in memory."""
+    async def load_all(self, names: Sequence[str], held: Held) -> None:
+        """Load those that are not in memory, and give all of them to `held`."""
 
 
 class Deploying(Protocol):

@@ -1,7 +1,10 @@
 """Loading of checkpoints on demand: by their first request, each in an engine of its own.
 
 Owns one load at a time, the waiting for it, and that others are evicted so that it fits: an engine
-that is retired finishes what began on it, and its memory goes back with its process. Which are
+that is retired finishes what began on it, and its memory goes back with its process. Loads are in
+the order in which they were asked for. A load is of all checkpoints of a request, and who waits has
+them before the next one evicts any: two that do not fit together are each used once, in turn, and
+nobody holds one of them while he waits for another. Which are
 loaded on demand is said by the latest deployment (`service.models.deployments.registry`); which are
 evicted is `service.models.checkpoints.residency`.
 """
@@ -15,10 +18,28 @@ from service.errors import RequestError, unavailable
 from service.models.checkpoints.discovery import NoneUsableError, TextCheckpoint
 from service.models.checkpoints.residency import leaving, left_for_others
 from service.models.deployments.deployment import Deployment
+from service.models.deployments.holding import Held
 from service.models.deployments.registry import Routes
 from service.telemetry.residency_metrics import ResidencyMetrics
 
 _LOGGER = logging.getLogger("dragoman")
+
+
+class _Load:
+    """Checkpoints that are to be in memory at one time, and who waits for that.
+
+    Attributes:
+        names: Of the checkpoints.
+        waiting: What the deployments are given to.
+        done: Has a result once they were given, or the exception of the load.
+    """
+
+    __slots__ = ("done", "names", "waiting")
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self.names = names
+        self.waiting: set[Held] = set()
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
 
 class OnDemandLoader:
@@ -53,38 +74,38 @@ class OnDemandLoader:
         self._metrics = metrics
         self._clock = clock
         self._used: dict[str, float] = {}
-        self._loading: dict[str, asyncio.Task[None]] = {}
-        self._turn = asyncio.Lock()
+        self._queue: dict[tuple[str, ...], _Load] = {}  # the first one is being loaded
+        self._runner: asyncio.Task[None] | None = None
 
     def __repr__(self) -> str:
-        return f"<OnDemandLoader loading={list(self._loading)}>"
+        return f"<OnDemandLoader loading={list(self._queue)}>"
 
     def note_use(self, name: str) -> None:
         """A request uses a checkpoint now."""
         if self._budget is not None:
             self._used[name] = self._clock()
 
-    async def load_all(self, names: Sequence[str]) -> None:
+    async def load_all(self, names: Sequence[str], held: Held) -> None:
         """Load those of some checkpoints that are not in memory; none is evicted for another.
+
+        The load goes on without waiters.
+
+        Args:
+            names: Of the checkpoints.
+            held: What gets the deployments of all of them, before any can be evicted.
 
         Raises:
             RequestError: A 503: there is no memory for them, or one cannot be loaded.
         """
-        while missing := [name for name in names if self._routes.loadable(name) is not None]:
-            await self.load(missing[0], kept=names)
-
-    async def load(self, name: str, *, kept: Sequence[str] = ()) -> None:
-        """Load a checkpoint, or wait until it is loaded; the load goes on without waiters.
-
-        Raises:
-            RequestError: As of `load_all`.
-        """
-        task = self._loading.get(name)
-        if task is None or task.done():  # one that is done may not be forgotten yet
-            task = asyncio.create_task(self._load(name, kept), name="load")
-            self._loading[name] = task
-            task.add_done_callback(lambda done: self._forget(name, done))
-        await asyncio.shield(task)
+        if not self._missing(names):
+            held.give(self._found(names))
+            return
+        load = self._queued(tuple(names))
+        load.waiting.add(held)
+        try:
+            await asyncio.shield(load.done)
+        finally:
+            load.waiting.discard(held)
 
     def unload(self, name: str) -> None:
         """Unload a checkpoint whose engine was lost too often, until its next request."""
@@ -93,38 +114,74 @@ class OnDemandLoader:
             self._metrics.unloaded(name, "lost")
 
     async def close(self) -> None:
-        """End loads that are running."""
-        tasks = list(self._loading.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        """End the load that is running, and the waits for all."""
+        if self._runner is not None:
+            self._runner.cancel()
+            await asyncio.gather(self._runner, return_exceptions=True)
+        for load in self._queue.values():
+            load.done.cancel()
+        self._queue.clear()
 
-    def _forget(self, name: str, task: asyncio.Task[None]) -> None:
-        if self._loading.get(name) is task:
-            del self._loading[name]
-        if not task.cancelled():
-            task.exception()  # those that wait have it; that none does is no fault
+    def _missing(self, names: Sequence[str]) -> list[str]:
+        """Those of some checkpoints that have to be loaded."""
+        return [name for name in names if self._routes.loadable(name) is not None]
+
+    def _found(self, names: Sequence[str]) -> dict[str, Deployment]:
+        """The deployments of some checkpoints; a reload may have taken one away."""
+        found = {name: self._routes.find(name) for name in names}
+        return {name: one for name, one in found.items() if one is not None}
+
+    def _queued(self, names: tuple[str, ...]) -> _Load:
+        """The load of some checkpoints, behind those that were asked for before."""
+        load = self._queue.get(names)
+        if load is None:
+            load = self._queue[names] = _Load(names)
+        if self._runner is None or self._runner.done():
+            self._runner = asyncio.create_task(self._run(), name="load")
+        return load
+
+    async def _run(self) -> None:
+        """Load what is asked for until nothing is."""
+        while self._queue:
+            load = next(iter(self._queue.values()))
+            try:
+                while missing := self._missing(load.names):
+                    await self._load(missing[0], kept=load.names)
+            except Exception as error:
+                del self._queue[load.names]
+                load.done.set_exception(error)
+                load.done.exception()  # those that wait have it; that none does is no fault
+            self._hand_over()
+
+    def _hand_over(self) -> None:
+        """Give what is in memory to all who wait for nothing else."""
+        for load in list(self._queue.values()):
+            if self._missing(load.names):
+                continue
+            del self._queue[load.names]
+            for held in load.waiting:
+                held.give(self._found(load.names))
+            load.done.set_result(None)
 
     async def _load(self, name: str, kept: Sequence[str]) -> None:
-        async with self._turn:
-            checkpoint = self._routes.loadable(name)
-            if checkpoint is None:
-                return
-            await self._make_room(checkpoint, kept)
-            started = self._clock()
-            try:
-                deployment = await self._open_one(checkpoint)
-            except DragomanError as error:
-                raise self._refusal(name, error) from error
-            if self._routes.loadable(name) is not checkpoint:  # replaced meanwhile
-                self._retire(deployment)
-                return
-            self._routes.add(name, deployment)
-            self.note_use(name)
-            seconds = self._clock() - started
-            self._metrics.loaded(name, seconds=seconds)
-            fields = {"checkpoint": name, "seconds": round(seconds, 3)}
-            _LOGGER.info("checkpoint_loaded", extra={"fields": fields})
+        checkpoint = self._routes.loadable(name)
+        if checkpoint is None:
+            return
+        await self._make_room(checkpoint, kept)
+        started = self._clock()
+        try:
+            deployment = await self._open_one(checkpoint)
+        except DragomanError as error:
+            raise self._refusal(name, error) from error
+        if self._routes.loadable(name) is not checkpoint:  # replaced meanwhile
+            self._retire(deployment)
+            return
+        self._routes.add(name, deployment)
+        self.note_use(name)
+        seconds = self._clock() - started
+        self._metrics.loaded(name, seconds=seconds)
+        fields = {"checkpoint": name, "seconds": round(seconds, 3)}
+        _LOGGER.info("checkpoint_loaded", extra={"fields": fields})
 
     def _refusal(self, name: str, error: DragomanError) -> RequestError:
         """How a load that failed is answered: without paths, which are in the log."""

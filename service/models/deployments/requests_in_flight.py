@@ -14,6 +14,7 @@ from service.engine.client.room import Room
 from service.errors import RequestError, overloaded, unavailable
 from service.models.deployments.deploying import Deploying
 from service.models.deployments.deployment import Deployment, InFlight
+from service.models.deployments.holding import Held
 from service.models.routes.routing import Route
 from service.models.translating.several_routes import checkpoints_of, translator_of
 from service.models.translating.two_hops import Translator
@@ -105,7 +106,7 @@ class RequestsInFlight:
 
     @contextmanager
     def translator(
-        self, route: Route | Sequence[Route], priority: Priority
+        self, route: Route | Sequence[Route], priority: Priority, held: Held | None = None
     ) -> Iterator[Translator]:
         """The translator of a request that is in flight until the block is left.
 
@@ -114,17 +115,18 @@ class RequestsInFlight:
         Args:
             route: Of all texts, or one of each.
             priority: The class of the request.
+            held: What it has got from a load, which is left after the block.
 
         Raises:
             RequestError: A 503 when there is none, a 429 when too many requests are in flight.
             QueueFullError: Too many segments wait already.
         """
-        translator, place = self._accept(route, priority)
+        translator, place = self._accept(route, priority, held)
         with place:
             yield translator
 
     def accepted(
-        self, route: Route | Sequence[Route], priority: Priority
+        self, route: Route | Sequence[Route], priority: Priority, held: Held | None = None
     ) -> AbstractAsyncContextManager[Translator]:
         """The same, once whoever counts the requests of all processes has a place for it too.
 
@@ -133,8 +135,8 @@ class RequestsInFlight:
             QueueFullError: Likewise.
         """
         if self._claim is None:
-            return _Accepted(*self._accept(route, priority))
-        return self._claimed(self._claim, route, priority)
+            return _Accepted(*self._accept(route, priority, held))
+        return self._claimed(self._claim, route, priority)  # nothing is loaded on demand there
 
     @asynccontextmanager
     async def _claimed(
@@ -142,18 +144,18 @@ class RequestsInFlight:
     ) -> AsyncIterator[Translator]:
         with self.translator(route, priority) as translator:
             names = checkpoints_of([route] if isinstance(route, Route) else route)
-            deployments = {name: self._deployment(name) for name in names}
+            deployments = {name: self._deployment(name, None) for name in names}
             async with claim(deployments, priority):
                 yield translator
 
     def _accept(
-        self, route: Route | Sequence[Route], priority: Priority
+        self, route: Route | Sequence[Route], priority: Priority, held: Held | None
     ) -> "tuple[Translator, _Place]":
         """The translator of a request, and its place, which is not taken yet."""
         routes = [route] if isinstance(route, Route) else route
         names = checkpoints_of(routes)
         self.check_room(priority, names)
-        deployments = {name: self._deployment(name) for name in names}
+        deployments = {name: self._deployment(name, held) for name in names}
         translator = translator_of(routes, lambda name: deployments[name].translator(name))
         return translator, self.holding(deployments, priority)
 
@@ -167,8 +169,11 @@ class RequestsInFlight:
         counts = [self._in_flight, *[one.in_flight for one in deployments.values()]]
         return _Place(self._room, counts, priority, self._owner(list(deployments)))
 
-    def _deployment(self, name: str) -> Deployment:
-        deployment = self._rollout.routes.find(name)
+    def _deployment(self, name: str, held: Held | None) -> Deployment:
+        """What a request goes through: the deployment that it holds, or the one that serves."""
+        deployment = None if held is None else held.find(name)
+        if deployment is None:
+            deployment = self._rollout.routes.find(name)
         if deployment is None:
             raise replaced()
         self._rollout.on_demand.note_use(name)
@@ -180,8 +185,12 @@ class RequestsInFlight:
             self._rollout.routes.loadable(name) is not None for name in checkpoints_of(routes)
         )
 
-    async def load(self, *routes: Route) -> None:
+    async def load(self, held: Held, *routes: Route) -> None:
         """Load the checkpoints of some routes that are not in memory.
+
+        Args:
+            held: What gets them: others may be loaded in their place before the request resumes.
+            routes: Of the request.
 
         Raises:
             RequestError: A 503: it takes too long, there is no memory for them, they cannot be
@@ -192,7 +201,7 @@ class RequestsInFlight:
         try:
             async with wait:
                 self._loads.add(wait)
-                await self._rollout.on_demand.load_all(checkpoints_of(routes))
+                await self._rollout.on_demand.load_all(checkpoints_of(routes), held)
         except TimeoutError:
             self._check_ready()
             raise unavailable(

@@ -21,6 +21,7 @@ from service.models.checkpoints.conversion import convert_packages
 from service.models.checkpoints.discovery import Checkpoints, TextCheckpoint, load_checkpoints
 from service.models.deployments.deployment import Deployment
 from service.models.deployments.figures import Figures
+from service.models.deployments.holding import Held
 from service.models.deployments.on_demand import OnDemandLoader
 from service.models.deployments.registry import Routes
 from service.models.deployments.reports import report_checkpoints
@@ -211,7 +212,7 @@ class Rollout:
                 or it is the only one that is loaded; and as of `reload`.
         """
         if is_loaded and self.routes.loadable(name) is not None:
-            await self.on_demand.load(name)
+            await self._load(name)
             return
         async with self._alone():
             self._check_change(name, is_loaded=is_loaded)
@@ -226,7 +227,12 @@ class Rollout:
             reasons = "; ".join(fault.reason for fault in self.routes.faults)
             raise conflict(f"{name} cannot be loaded: {reasons}", code="load_failed")
         if is_loaded:
-            await self.on_demand.load_all([name])
+            await self._load(name)
+
+    async def _load(self, name: str) -> None:
+        """Load a checkpoint that is loaded on demand, for no request."""
+        with Held() as held:
+            await self.on_demand.load_all([name], held)
 
     def _check_change(self, name: str, *, is_loaded: bool) -> None:
         loaded = self.routes.table.names

@@ -15,6 +15,7 @@ from service.access.access import Caller
 from service.api.admission import Admission
 from service.errors import RequestError, invalid, overloaded
 from service.http.events import Event
+from service.models.deployments.holding import Held
 from service.models.requests.translation import (
     AddedText,
     DoneSegment,
@@ -169,11 +170,13 @@ class Parts:
     def needs_loading(self, *_routes: Route) -> bool:
         return self.has_to_load
 
-    async def load(self, *_routes: Route) -> None:
+    async def load(self, _held: Held, *_routes: Route) -> None:
         self.steps.append("load")
 
     @asynccontextmanager
-    async def accepted(self, routes: Sequence[Route], priority: str) -> AsyncIterator["Parts"]:
+    async def accepted(
+        self, routes: Sequence[Route], priority: str, _held: Held
+    ) -> AsyncIterator["Parts"]:
         self.steps.append(f"translator {priority}")
         self.routes = list(routes)
         yield self
@@ -339,7 +342,7 @@ class SlowToLoad(Parts):
         self.has_to_load = True
         self._seconds = seconds
 
-    async def load(self, *_routes: Route) -> None:
+    async def load(self, _held: Held, *_routes: Route) -> None:
         await asyncio.sleep(self._seconds)
 
 

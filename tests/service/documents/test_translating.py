@@ -22,6 +22,7 @@ from service.documents.translating import (
 )
 from service.engine.errors import EngineUnavailableError, QueueFullError, SegmentFailedError
 from service.errors import RequestError, draining, overloaded, too_long, unavailable
+from service.models.deployments.holding import Held
 from service.models.requests.translation import TranslatedText, TranslationRequest
 from service.models.routes.routing import Hop, Route
 from service.models.translating.several_routes import unchanged
@@ -78,7 +79,7 @@ class Parts:
         return [Detection(tag="en", confidence=90)]
 
     @contextmanager
-    def translator(self, _route: Route, priority: str) -> Iterator["Parts"]:
+    def translator(self, _route: Route, priority: str, _held: Held) -> Iterator["Parts"]:
         self.priorities.append(priority)
         yield self
 

@@ -96,6 +96,21 @@ def test_the_first_request_loads_and_the_least_recently_used_leaves_with_its_mem
     asyncio.run(scenario())
 
 
+def test_two_that_do_not_fit_together_are_served_in_turn_with_one_load_each(
+    folder: Path, size: int
+) -> None:
+    async def scenario() -> None:
+        served = Served(folder, memory_budget=2 * size, pinned=("both",), load_seconds=30.0)
+        async with served.client() as client:
+            replies = await asyncio.gather(*[_by(client, name) for name in ("german", "small")])
+            assert [reply.status_code for reply in replies] == [200, 200]
+            for name in ("german", "small"):
+                loads = {"checkpoint": name, "result": "success"}
+                assert served.sample("checkpoint_loads_total", **loads) == 1
+
+    asyncio.run(scenario())
+
+
 def test_requests_for_others_go_on_meanwhile_and_a_wait_has_an_end(folder: Path, size: int) -> None:
     async def scenario() -> None:
         served = Served(folder, memory_budget=2 * size, pinned=("both",), load_seconds=0.001)

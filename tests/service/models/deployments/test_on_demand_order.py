@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,9 +11,11 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from model.config import LengthLimits
+from service.errors import RequestError, unavailable
 from service.models.checkpoints import residency
 from service.models.checkpoints.discovery import TextCheckpoint
 from service.models.deployments.deployment import Deployment, InFlight
+from service.models.deployments.holding import Held
 from service.models.deployments.on_demand import OnDemandLoader
 from service.models.deployments.registry import Routes
 from service.models.routes.routing import Offer
@@ -61,6 +62,8 @@ class Memory:
         self.names = names
         self.routes = Routes()
         self.opened: list[str] = []
+        self.served: list[tuple[str, ...]] = []
+        self.deployments: list[Deployment] = []
         self.held: dict[str, asyncio.Future[None]] = {}
         self.retiring: set[asyncio.Task[None]] = set()
         self.loader = OnDemandLoader(
@@ -90,15 +93,27 @@ class Memory:
         await asyncio.sleep(0)
         if name in self.held:
             await asyncio.shield(self.held[name])
-        return cast("Deployment", Loaded((cast("SimpleNamespace", checkpoint),)))
+        self.deployments.append(cast("Deployment", Loaded((cast("SimpleNamespace", checkpoint),))))
+        return self.deployments[-1]
 
     def _retire(self, deployment: Deployment) -> asyncio.Task[None]:
         task = asyncio.create_task(deployment.in_flight.wait_idle())
         self.retiring.add(task)
         return task
 
-    async def request(self, names: Sequence[str]) -> None:
-        await self.loader.load_all(names)
+    async def request(self, *names: str) -> None:
+        """What a request does that goes through some checkpoints: it has all of them at once."""
+        with Held() as held:
+            await self.loader.load_all(names, held)
+            await asyncio.sleep(0)  # another load may go on before a request resumes
+            found = [held.find(name) for name in names]
+            assert all(one is not None and one.in_flight.num for one in found)
+            self.served.append(names)
+
+    def check_idle(self) -> None:
+        """Nothing is held: what was loaded can leave."""
+        assert not self.loader._queue
+        assert not any(one.in_flight.num for one in self.deployments)
 
 
 @pytest.fixture(autouse=True)
@@ -117,15 +132,146 @@ def test_a_request_that_comes_when_a_load_ends_in_a_reload_begins_another(num_tu
     async def scenario() -> None:
         memory = Memory("x")
         held = memory.hold("x")
-        first = asyncio.create_task(memory.request(["x"]))
+        first = asyncio.create_task(memory.request("x"))
         await _settled()
         memory.reload()
         held.set_result(None)
         for _ in range(num_turns):
             await asyncio.sleep(0)
         async with asyncio.timeout(5):
-            await asyncio.gather(first, memory.request(["x"]))
+            await asyncio.gather(first, memory.request("x"))
         assert memory.opened == ["x", "x"]
         assert memory.routes.find("x") is not None
+
+    asyncio.run(scenario())
+
+
+def test_two_that_do_not_fit_together_are_each_loaded_once_and_used_in_turn() -> None:
+    async def scenario() -> None:
+        memory = Memory("x", "y")
+        async with asyncio.timeout(5):
+            await asyncio.gather(*[memory.request(name) for name in ("x", "y", "x", "y")])
+        assert memory.opened == ["x", "y"]
+        assert memory.served == [("x",), ("x",), ("y",), ("y",)]
+        memory.check_idle()
+
+    asyncio.run(scenario())
+
+
+def test_who_asks_first_is_served_first_however_many_ask_for_others() -> None:
+    async def scenario() -> None:
+        memory = Memory("x", "y", "z")
+        async with asyncio.timeout(5):
+            asking = [asyncio.create_task(memory.request(name)) for name in "xyzzxyzx"]
+            await asyncio.gather(*asking)
+        assert memory.opened == ["x", "y", "z"]
+        assert [name for (name,) in memory.served] == ["x"] * 3 + ["y"] * 2 + ["z"] * 3
+        memory.check_idle()
+
+    asyncio.run(scenario())
+
+
+def test_requests_for_two_each_hold_no_half_that_another_waits_for() -> None:
+    async def scenario() -> None:
+        memory = Memory("a", "b", "c", "d", num_fitting=2)
+        ways = [("a", "b"), ("c", "d"), ("b", "c"), ("a",)]
+        async with asyncio.timeout(5):
+            await asyncio.gather(*[memory.request(*names) for names in ways])
+        assert memory.served == [("a", "b"), ("a",), ("c", "d"), ("b", "c")]
+        assert memory.opened == ["a", "b", "c", "d", "b"]
+        memory.check_idle()
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("num_turns", range(12))
+def test_a_request_that_is_cancelled_at_any_time_holds_nothing(num_turns: int) -> None:
+    async def scenario() -> None:
+        memory = Memory("x", "y")
+        cancelled = asyncio.create_task(memory.request("x"))
+        others = [asyncio.create_task(memory.request(name)) for name in ("x", "y")]
+        for _ in range(num_turns):
+            await asyncio.sleep(0)
+        cancelled.cancel()
+        async with asyncio.timeout(5):
+            await asyncio.gather(cancelled, *others, return_exceptions=True)
+            await memory.request("x")
+        assert memory.served[-3:] == [("x",), ("y",), ("x",)]
+        memory.check_idle()
+
+    asyncio.run(scenario())
+
+
+def test_a_load_goes_on_without_its_waiters_and_evicts_nothing_that_is_used() -> None:
+    async def scenario() -> None:
+        memory = Memory("x", "y")
+        held = memory.hold("x")
+        waiting = asyncio.create_task(memory.request("x"))
+        await _settled()
+        waiting.cancel()
+        other = asyncio.create_task(memory.request("y"))
+        held.set_result(None)
+        async with asyncio.timeout(5):
+            await other
+        assert (memory.opened, memory.served) == (["x", "y"], [("y",)])
+        memory.check_idle()
+
+    asyncio.run(scenario())
+
+
+def test_a_load_that_fails_fails_for_those_that_wait_for_it_alone() -> None:
+    async def scenario() -> None:
+        memory = Memory("x", "y", num_fitting=2)
+        held = memory.hold("x")
+        tasks = [asyncio.create_task(memory.request(*names)) for names in ("x", "x", "y", "xy")]
+        await _settled()
+        held.set_exception(unavailable("it is damaged", code="load_failed"))
+        async with asyncio.timeout(5):
+            answers = await asyncio.gather(*tasks, return_exceptions=True)
+        codes = [one.problem.code if isinstance(one, RequestError) else one for one in answers]
+        assert codes == ["load_failed", "load_failed", None, "load_failed"]
+        memory.check_idle()
+
+    asyncio.run(scenario())
+
+
+def test_what_fits_never_is_refused_in_its_turn_and_stops_nobody() -> None:
+    async def scenario() -> None:
+        memory = Memory("x", "y", num_fitting=1)
+        tasks = [asyncio.create_task(memory.request(*names)) for names in ("xy", "x", "y")]
+        async with asyncio.timeout(5):
+            answers = await asyncio.gather(*tasks, return_exceptions=True)
+        codes = [one.problem.code if isinstance(one, RequestError) else one for one in answers]
+        assert codes == ["no_memory", None, None]
+        memory.check_idle()
+
+    asyncio.run(scenario())
+
+
+def test_a_reload_before_a_request_resumes_takes_nothing_away_from_it() -> None:
+    async def scenario() -> None:
+        memory = Memory("x")
+        with Held() as held:
+            await memory.loader.load_all(["x"], held)
+            memory.reload()
+            await _settled()
+            assert memory.routes.find("x") is None
+            [retiring] = [task for task in memory.retiring if not task.done()]
+        await asyncio.wait_for(retiring, 5)
+        memory.check_idle()
+
+    asyncio.run(scenario())
+
+
+def test_leaving_ends_all_waits() -> None:
+    async def scenario() -> None:
+        memory = Memory("x", "y")
+        memory.hold("x")
+        tasks = [asyncio.create_task(memory.request(name)) for name in "xy"]
+        await _settled()
+        await memory.loader.close()
+        answers = await asyncio.gather(*tasks, return_exceptions=True)
+        assert all(isinstance(one, asyncio.CancelledError) for one in answers)
+        memory.check_idle()
 
     asyncio.run(scenario())
