@@ -121,6 +121,7 @@ def test_a_body_may_be_the_file_and_its_language_be_found(client: httpx.Client) 
         ("a.txt", b"x", {}, 400, "target is missing"),
         ("a.txt", b"x", {"target": "tlh"}, 400, "tlh is not supported"),
         ("a.txt", b"x", {"target": "zh", "model": "other"}, 400, "model other is not loaded"),
+        ("a.txt", b"x", {"target": "zh", "modle": "other"}, 400, "field modle is unknown"),
         ("a.txt", b"x", {"target": "zh", "glossary": "x"}, 400, "glossary must be JSON"),
         ("a.txt", b"x", {"target": "zh", "glossary": '[{"source": ""}]'}, 400, "glossary[0]"),
         ("a.txt", b"x" * (20 * 2**20 + 1), {"target": "zh"}, 413, "the limit is 20971520"),
@@ -240,7 +241,10 @@ def test_terms_of_a_document_are_those_of_its_glossary(client: httpx.Client, pat
     new = {"name": "n", "entries": "cat\tQīng 7", **pair}
     name = client.post("/v2/glossaries", json=new).json()["glossary_id"]
     terms = json.dumps([{"source": "cat", "target": "Qīng 7"}])
-    fields = {**pair, "glossary_id": name, "source": "en", "target": "zh", "glossary": terms}
+    fields = {
+        "/v1/documents": {"source": "en", "target": "zh", "glossary": terms},
+        "/v2/document": {**pair, "glossary_id": name},
+    }[path]
     files = {"file": ("a.txt", PLAIN)}
     handle = client.post(path, files=files, data=fields).json()
     assert client.delete(f"/v3/glossaries/{name}").status_code == 204

@@ -18,6 +18,7 @@ from service.api.detecting import document_source
 from service.api.languages import AUTO, NO_ALIASES, choose_route
 from service.api.receiving import NOT_READ, PART_OF_FILE, TRANSLATED_FILE, Receiving, kind_and_name
 from service.api.v1.control import glossary_of_json
+from service.api.v1.validation import unknown_field
 from service.documents.jobs import DocumentJob, JobOptions, JobState, Owner
 from service.errors import invalid
 from service.front import Front
@@ -73,7 +74,10 @@ class V1Documents:
     takes_plain_bodies: bool = True
 
     def parse(self, values: Mapping[str, str], file_name: str | None) -> JobOptions:
-        """What is to be done with a file."""
+        """What is to be done with a file; as in all of this contract, a field must be known."""
+        for field in values:
+            if field not in _FIELDS and field != "name":
+                raise unknown_field(field)
         kind, name = kind_and_name(file_name)
         target = values.get("target")
         if not target:
