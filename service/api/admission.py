@@ -158,12 +158,18 @@ class Admission:
             return await cancelled_on_disconnect(request, work)
 
     async def read(
-        self, request: Request, contract: Wire[OptionsT]
+        self, request: Request, contract: Wire[OptionsT], *, needs_room: bool = True
     ) -> tuple[Caller, dict[str, object]]:
         """The caller and the request's values.
 
         Whether there is room is told as soon as the caller is known: to one whose key may still
         come it is not.
+
+        Args:
+            request: Whose body was not read yet.
+            contract: Its wire.
+            needs_room: It is work for an engine or the text thread; else it is answered however
+                much of that there is.
 
         Raises:
             RequestError: A 400, 401, 403, 408, 413, 429 or 503.
@@ -171,7 +177,7 @@ class Admission:
         caller = await self.access.admit(request)
         if caller is None and contract.key_name is None:
             caller = await self.access.admit_with(request, None)
-        if caller is not None:
+        if caller is not None and needs_room:
             self.front.in_flight.check_room()
         if not contract.takes_forms:
             values = await self.readers.of(caller).read_json(request)
@@ -179,7 +185,8 @@ class Admission:
             query = await self.readers.of(caller).read_query(request)
             if caller is None and _key(contract, query):
                 caller = await self.access.admit_with(request, _key(contract, query))
-                self.front.in_flight.check_room()
+                if needs_room:
+                    self.front.in_flight.check_room()
             values = await self.readers.of(caller).read_values(request, query)
         if caller is None:
             caller = await self.access.admit_with(request, _key(contract, values))

@@ -59,7 +59,7 @@ class GlossaryAccess:
 
     async def read(self, request: Request) -> tuple[str, dict[str, object]]:
         """The owner that a request's caller is, and its values."""
-        caller, values = await self._admission.read(request, self._wire)
+        caller, values = await self._admission.read(request, self._wire, needs_room=False)
         return owner_of(caller).key_name, values
 
     async def ask(self, question: Callable[[GlossaryStore], T]) -> T:

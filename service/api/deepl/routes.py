@@ -96,7 +96,7 @@ def build_routers(admission: Admission, glossaries: Glossaries) -> tuple[APIRout
     )
     @answered
     async def usage(request: Request) -> Response:
-        caller, _ = await admission.read(request, contract)
+        caller, _ = await admission.read(request, contract, needs_room=False)
         return JsonReply(usage_content(admission.access.num_characters(caller)))
 
     _add_languages(router, admission, contract)
@@ -129,7 +129,7 @@ def _add_languages(router: APIRouter, admission: Admission, contract: DeepL) -> 
     )
     @answered
     async def languages(request: Request) -> Response:
-        _, values = await admission.read(request, contract)
+        _, values = await admission.read(request, contract, needs_room=False)
         found = lists.of(admission.front.table)
         return JsonReply(languages_content(found, list_type(values)))
 
@@ -142,7 +142,7 @@ def _add_languages(router: APIRouter, admission: Admission, contract: DeepL) -> 
     )
     @answered
     async def features(request: Request) -> Response:
-        _, values = await admission.read(request, contract)
+        _, values = await admission.read(request, contract, needs_room=False)
         front = admission.front
         found = lists.of(front.table)
         is_here = is_translated(values, has_documents=front.settings.documents)

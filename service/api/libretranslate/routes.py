@@ -134,6 +134,6 @@ def _add_rest(router: APIRouter, admission: Admission, contract: LibreTranslate)
     )
     async def suggest(request: Request) -> JsonReply:
         file.check_open()
-        _, values = await admission.read(request, contract)
+        _, values = await admission.read(request, contract, needs_room=False)
         await file.add(suggestion(values, settings))
         return JsonReply({"success": True})

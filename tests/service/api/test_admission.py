@@ -272,6 +272,17 @@ def test_a_full_server_refuses_before_it_reads_a_body() -> None:
     assert server.steps == ["admit", "room"]
 
 
+def test_what_translates_nothing_is_read_by_a_full_server() -> None:
+    server = Parts(body=TEXT, query={"key": "k"}, key="query")
+    server.is_full = True
+    contract = Third(steps=server.steps, takes_forms=True, key_name="key")
+    admission = Admission(front=server, access=server, readers=server)  # type: ignore[arg-type]
+    request = Request({"type": "http", "headers": []}, receive=_never)
+    _, values = asyncio.run(admission.read(request, contract, needs_room=False))
+    assert values == TEXT | {"key": "k"}
+    assert "room" not in server.steps
+
+
 def test_a_source_that_is_not_named_is_detected_before_there_is_a_translator() -> None:
     server = Parts(body=TEXT, query={})
     reply = _answer(server, Third(steps=server.steps, by_source={"en": ROUTE, "de": BACK}))
