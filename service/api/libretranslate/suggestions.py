@@ -71,7 +71,8 @@ def suggestion(values: Mapping[str, object], settings: Settings) -> Suggestion:
         InputError: A language is no code.
     """
     q, s, source, target = (required_string(values, name) for name in _FIELDS)
-    check_texts((q, s), settings)
+    for text in (q, s):
+        check_texts((text,), settings)
     return Suggestion(
         q=without_surrogates(q), s=without_surrogates(s), source=_tag(source), target=_tag(target)
     )

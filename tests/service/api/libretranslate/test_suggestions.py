@@ -58,3 +58,9 @@ def test_a_suggestion_has_the_limits_of_a_translation() -> None:
     assert caught.value.problem.status == 413
     with pytest.raises(InputError):
         suggestion(VALUES | {"target": "no code"}, Settings())
+
+
+def test_a_suggestion_is_no_request_of_two_texts() -> None:
+    settings = Settings(max_texts=1, max_text_characters=10, max_request_characters=10)
+    one = suggestion(VALUES | {"q": "a" * 10, "s": "b" * 10}, settings)
+    assert (one.q, one.s) == ("a" * 10, "b" * 10)
