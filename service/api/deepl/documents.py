@@ -13,6 +13,7 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
+from model.documents.kinds import kind_of
 from model.text.constraints.glossary import Glossary
 from service.access.access import DOCUMENTED
 from service.api.admission import Admission
@@ -20,10 +21,11 @@ from service.api.deepl.bodies import content, json_or_form
 from service.api.deepl.glossaries import found_terms
 from service.api.deepl.reply import DeepLError, answered
 from service.api.deepl.request import glossary_ids, parse_options
+from service.api.deepl.values import unsupported
 from service.api.detecting import document_source
 from service.api.receiving import TRANSLATED_FILE, Receiving, kind_and_name, owner_of
 from service.documents.jobs import DocumentJob, JobOptions, Owner
-from service.errors import RequestError, invalid
+from service.errors import RequestError
 from service.front import Front
 from service.glossaries.keeping import Glossaries
 from service.http.replies import JsonReply, path_parameter
@@ -96,8 +98,8 @@ class DeepLDocuments:
         kind, name = kind_and_name(file_name)
         chosen = parse_options(values, self.front)
         wanted = values.get("output_format", "").lower()
-        if wanted not in ("", kind):
-            raise invalid(f"Value for 'output_format' not supported; it must be {kind}", limit=kind)
+        if wanted and kind_of(f".{wanted}") != kind:
+            raise unsupported("output_format", wanted, limit=kind)
         return JobOptions(
             kind=kind,
             name=name,

@@ -7,17 +7,21 @@ from types import SimpleNamespace
 from typing import Any
 
 import httpx
+import pytest
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 from starlette.types import Receive, Scope, Send
 
+from model.text.languages.tags import LanguagePair
 from service.access.access import Caller
-from service.api.deepl.documents import build_documents
+from service.api.deepl.documents import DeepLDocuments, build_documents
 from service.api.receiving import Receiving
 from service.documents.jobs import DocumentJob
 from service.documents.queue import DocumentQueue
 from service.documents.room import QueueLimits
 from service.documents.store import JobStore
+from service.errors import RequestError
+from service.models.routes.routing import Offer, RoutingTable
 from service.telemetry.document_metrics import DocumentMetrics
 from service.telemetry.request_context import RequestContext, attach_context
 from support.document_jobs import ASKED, OWNER, Capitals
@@ -92,3 +96,42 @@ def test_a_result_that_was_fetched_can_be_again_until_its_caller_sends_one_file_
             assert [(await fetched(job))[0] for job in jobs] == [404, 404, 200, 200]
 
     asyncio.run(scenario())
+
+
+def _parsed_kind(file_name: str, output_format: str) -> str:
+    pair = LanguagePair(source="en", target="zh-Hans")
+    front: Any = SimpleNamespace(
+        table=RoutingTable([Offer(name="tiny", pairs=(pair,))]), detection=None
+    )
+    anything: Any = None
+    contract = DeepLDocuments(front=front, glossaries=anything)
+    values = {"source_lang": "EN", "target_lang": "ZH", "output_format": output_format}
+    return contract.parse(values, file_name).kind
+
+
+@pytest.mark.parametrize(
+    ("file_name", "output_format", "kind"),
+    [
+        ("a.htm", "htm", "html"),
+        ("a.html", "htm", "html"),
+        ("a.md", "MARKDOWN", "md"),
+        ("a.text", "txt", "txt"),
+        ("a.docx", "docx", "docx"),
+        ("a.docx", "", "docx"),
+    ],
+)
+def test_any_ending_of_the_files_kind_is_its_output_format(
+    file_name: str, output_format: str, kind: str
+) -> None:
+    assert _parsed_kind(file_name, output_format) == kind
+
+
+@pytest.mark.parametrize("output_format", ["pdf", "docx", "x"])
+def test_another_output_format_is_refused_by_its_name(output_format: str) -> None:
+    with pytest.raises(RequestError) as refused:
+        _parsed_kind("a.htm", output_format)
+    problem = refused.value.problem
+    assert (problem.status, problem.value, problem.limit) == (400, output_format, "html")
+    assert problem.message == (
+        f"Value for 'output_format' not supported: {output_format}; it must be html"
+    )
