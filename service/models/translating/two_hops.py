@@ -15,6 +15,7 @@ from typing import Protocol, TypeVar
 from msgspec import structs
 
 from model.request import Hypothesis
+from model.text.constraints.control import Control
 from model.text.constraints.glossary import Glossary, TermUse
 from model.text.drafts.segments import PreparedText, TranslatedSegment, Translation, joined
 from model.text.languages.tags import LanguagePair
@@ -88,10 +89,13 @@ class TwoHops:
         texts, priority = await self._first.search(plain, into.pair, deadline=deadline)
         request = structs.replace(request, priority=priority, tally=None)  # nothing is pending
         firsts = [text.translation for text in texts]
-        pivots = tuple(
-            segment.text for text in firsts for segment in text.segments if not segment.is_verbatim
+        pivots = tuple(pivot for text in firsts for pivot in _in_pivot(text))
+        between = structs.replace(
+            request,
+            texts=pivots,
+            target_prefixes=await self._prefixes(request, firsts, glossaries[1]),
+            glossary=glossaries[1],
         )
-        between = _second_hop(request, pivots, firsts, glossaries)
         reports = (
             None
             if on_segment is None
@@ -125,6 +129,31 @@ class TwoHops:
         made = self._first.map(Glossary.hops, [request.glossary], [0], request.priority)
         (glossaries,) = [hops async for hops in made]
         return glossaries
+
+    async def _prefixes(
+        self, request: TranslationRequest, firsts: Sequence[Translation], glossary: Glossary | None
+    ) -> tuple[str, ...]:
+        """What the second hop's texts begin with: of each text the first that is translated there.
+
+        What is empty or a number in the pivot is copied, and what it began with would be lost.
+        """
+        if not any(request.target_prefixes):
+            return ()
+        pipeline, pair = self._second.pipeline, request.route.hops[1].pair
+        control = Control(glossary=glossary)
+
+        def is_translated(pivot: str) -> bool:
+            segments = pipeline.prepare(pivot, pair, control).segments
+            return any(one.terms or not one.is_verbatim for one in segments)
+
+        def begun(item: tuple[str, Translation]) -> list[str]:
+            prefix, first = item
+            pivots = _in_pivot(first)
+            place = next((n for n, pivot in enumerate(pivots) if is_translated(pivot)), None)
+            return [prefix if index == place else "" for index in range(len(pivots))]
+
+        items = list(zip(request.target_prefixes, firsts, strict=True))
+        return tuple(prefix for some in await self._map(begun, items, request) for prefix in some)
 
     async def _map(
         self, function: Callable[[T], U], items: Sequence[T], request: TranslationRequest
@@ -253,20 +282,9 @@ def _first_hop(request: TranslationRequest, glossaries: _Glossaries) -> Translat
     )
 
 
-def _second_hop(
-    request: TranslationRequest,
-    pivots: tuple[str, ...],
-    firsts: Sequence[Translation],
-    glossaries: _Glossaries,
-) -> TranslationRequest:
-    """The request of the second hop, out of the pivot, each segment as a text."""
-    prefixes: list[str] = []
-    for prefix, text in zip(request.target_prefixes, firsts, strict=False):
-        num_segments = sum(not segment.is_verbatim for segment in text.segments)
-        prefixes += [prefix, *[""] * (num_segments - 1)][:num_segments]
-    return structs.replace(
-        request, texts=pivots, target_prefixes=tuple(prefixes), glossary=glossaries[1]
-    )
+def _in_pivot(text: Translation) -> list[str]:
+    """The segments of a text that the first hop has translated: each is a text of the second."""
+    return [segment.text for segment in text.segments if not segment.is_verbatim]
 
 
 def _hopped(

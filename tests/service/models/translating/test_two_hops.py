@@ -1,9 +1,11 @@
 """Two hops with a real engine, beside each hop alone."""
 
 import asyncio
+import dataclasses
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -18,6 +20,7 @@ from service.errors import RequestError
 from service.models.requests.translation import (
     DoneSegment,
     GrowingSentence,
+    SearchedText,
     TranslatedText,
     TranslationRequest,
 )
@@ -263,6 +266,34 @@ def test_terms_go_through_both_hops_and_only_the_last_one_begins_as_asked(
             ("cat", "Qīng", True)
         ] * number
         assert text.best.text.count("Qīng") >= number
+
+
+class Copied:
+    """A first hop of which the pivot's first segment is text that the second one copies."""
+
+    def __init__(self, hop: OnlineTranslator, pivot: str) -> None:
+        self._hop, self._pivot = hop, pivot
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._hop, name)
+
+    async def search(self, *args: Any, **values: Any) -> tuple[list[SearchedText], str]:
+        [text], priority = await self._hop.search(*args, **values)
+        begin, *rest = text.translation.segments
+        segments = (dataclasses.replace(begin, text=self._pivot), *rest)
+        translation = dataclasses.replace(text.translation, segments=segments)
+        return [dataclasses.replace(text, translation=translation)], priority
+
+
+@pytest.mark.parametrize("pivot", ["", "7.30", "—"])
+def test_what_a_translation_begins_with_is_that_of_the_first_segment_that_both_hops_translate(
+    runner: asyncio.Runner, hops: tuple[OnlineTranslator, OnlineTranslator], pivot: str
+) -> None:
+    asked = replace(_request(f"{TEXT} {TEXT}"), target_prefixes=("我 的",), with_alignment=False)
+    first: Any = Copied(hops[0], pivot)
+    [text] = runner.run(TwoHops(first, hops[1]).translate(asked))
+    one, two = text.best.segments
+    assert (one.text, "我 的" in two.text) == (pivot, True)
 
 
 def test_only_the_last_hop_has_groups_of_beams(
