@@ -279,7 +279,8 @@ def _job(
 def translate_operation(settings: Settings) -> dict[str, Any]:
     """Bodies of `POST /v2/translate`."""
     text = {"type": "string", "maxLength": settings.max_text_characters}
-    texts = {"type": "array", "items": text, "minItems": 1, "maxItems": MAX_TEXTS}
+    num_texts = min(MAX_TEXTS, settings.max_texts)
+    texts = {"type": "array", "items": text, "minItems": 1, "maxItems": num_texts}
     required, options = ("text", "target_lang"), _options()
     one_or_more = {"oneOf": [text, texts], "description": "Text, or a list of texts."}
     fields = {**texts, "description": "Texts, one field each."}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from model.text.pipeline import without_surrogates
-from service.api.checks import MAX_ALTERNATIVES, check_number, search_beam
+from service.api.checks import check_number, search_beam
 from service.api.languages import LIBRETRANSLATE_ALIASES, ChosenRoute, choose_route
 from service.errors import RequestError, invalid, scalar
 from service.front import Front
@@ -237,7 +237,7 @@ def _properties(settings: Settings) -> dict[str, Any]:
         "alternatives": {
             "type": "integer",
             "minimum": 0,
-            "maximum": MAX_ALTERNATIVES,
+            "maximum": settings.max_beam_size - 1,
             "default": 0,
             "description": "Further translations per text.",
         },

@@ -355,6 +355,9 @@ def request_body(
     ]
     properties["target_prefix"]["anyOf"][1]["maxItems"] = settings.max_texts
     properties["timeout_seconds"]["anyOf"][0]["maximum"] = settings.max_timeout_seconds
+    for name in ("beam_size", "beam_groups"):
+        properties[name]["anyOf"][0]["maximum"] = settings.max_beam_size
+    properties["alternatives"]["maximum"] = settings.max_beam_size - 1
     # A reference would begin at the root of the document that this becomes a part of.
     entry = schema.pop("$defs")["GlossaryEntry"]
     properties["glossary"]["anyOf"][0]["items"] = entry

@@ -39,6 +39,14 @@ def test_the_limit_of_beginnings_is_told() -> None:
     assert [one.get("maxItems") for one in either] == [None, 5, None]
 
 
+def test_the_limits_of_a_search_are_told_as_they_are_here() -> None:
+    body = request_body(Settings(max_beam_size=4, beam_size=2))
+    properties = body["content"]["application/json"]["schema"]["properties"]
+    assert properties["alternatives"]["maximum"] == 3
+    for name in ("beam_size", "beam_groups"):
+        assert [one.get("maximum") for one in properties[name]["anyOf"]] == [4, None]
+
+
 @pytest.mark.parametrize("term", [{"source": "a", "target": "b"}, {"source": "a", "target": ""}])
 def test_of_the_names_in_an_entry_that_are_unknown_one_is_looked_at(
     term: dict[str, str], monkeypatch: pytest.MonkeyPatch
