@@ -82,7 +82,8 @@ class ControlFields(BaseModel):
     target_prefix: Text | list[Text] | None = Field(
         default=None,
         description="What the translation of each text begins with, or a list, one for each text:"
-        " kept as it is, and gone on with by the network. It belongs to the first segment.",
+        " kept as it is, and gone on with by the network. It belongs to the first segment, and has"
+        " at most half as many tokens as the model writes for one.",
     )
     glossary: list[GlossaryEntry] | None = Field(
         default=None,

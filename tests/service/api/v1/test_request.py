@@ -37,6 +37,7 @@ def test_the_limit_of_beginnings_is_told() -> None:
     schema = request_body(SETTINGS)["content"]["application/json"]["schema"]
     either = schema["properties"]["target_prefix"]["anyOf"]
     assert [one.get("maxItems") for one in either] == [None, 5, None]
+    assert "half as many tokens" in schema["properties"]["target_prefix"]["description"]
 
 
 def test_the_limits_of_a_search_are_told_as_they_are_here() -> None:
