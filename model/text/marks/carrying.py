@@ -283,7 +283,7 @@ def _joins(one: Loose, shown: str, text: str, place: int) -> bool:
     before, after = text[place - 1 : place], text[place + 1 : place + 2]
     if text[place : place + 1] != " " or not is_one_word(before, after):
         return False
-    return one.is_sign or before + after == shown[one.place - 1] + shown[one.place + 1]
+    return one.is_sign or before + after == shown[one.place - 1] + shown[one.place + 1 :][:1]
 
 
 def _ends_closing(text: str) -> bool:

@@ -67,7 +67,7 @@ def copied_places(carried: Carried, text: str) -> dict[int, int]:
         start, end = around(carried.shown, one.place)
         word = carried.shown[start:end]
         own, other = _occurrences(word, carried.shown), _occurrences(word, text)
-        if len(own) == len(other):
+        if len(own) == len(other) and start in own:
             found[index] = other[own.index(start)] + one.place - start
     return found
 
@@ -88,13 +88,13 @@ def _words_around(text: str, place: int) -> tuple[int, int]:
 
 
 def _is_in_word(text: str, place: int) -> bool:
-    return place > 0 and is_one_word(text[place - 1], text[place : place + 1])
+    return place > 0 and is_one_word(text[place - 1 : place], text[place : place + 1])
 
 
-def _occurrences(word: str, text: str) -> list[int]:
-    """Where a word is in a text, and is no part of another."""
+def _occurrences(words: str, text: str) -> list[int]:
+    """Where words are in a text, and are no part of others; they may overlap (`a a` in `a a a`)."""
     return [
-        found.start()
-        for found in re.finditer(re.escape(word), text)
-        if not _is_in_word(text, found.start()) and not _is_in_word(text, found.end())
+        start
+        for start in (found.start() for found in re.finditer(f"(?={re.escape(words)})", text))
+        if not _is_in_word(text, start) and not _is_in_word(text, start + len(words))
     ]

@@ -124,6 +124,7 @@ def test_leading_and_empty_lines_are_kept(pipeline: TextPipeline) -> None:
         "The\0cat sees\x07 the \x1b[31mriver\x1b[0m.",
         "Nobody \u202bwaits\u202c, the\u200bcat\u2060sees.",
         "cat\0" * 500,
+        "The\U0010a000\u200d",
     ],
 )
 def test_what_nobody_sees_comes_back(pipeline: TextPipeline, text: str) -> None:

@@ -144,6 +144,7 @@ def test_loose_marks_go_where_the_alignment_divides_the_words(
         ("Foo™Bar is good", ["Foo", "Bar", "taugt"], [0, 1, 3], "Foo™Bar taugt"),
         ("Foo™Bar is good", ["gut", "ist", "Foo"], [3, 2, 0], "™ gut ist Foo"),
         ("it is 2*3 now", ["es", "ist", "2", "3"], [0, 1, 2, 3], "es ist 2*3"),
+        ("2°2°2 is so", ["2", "2", "2", "so"], [0, 1, 2, 4], "2°2°2 so"),
         ("one<br>two", ["eins", "zwei"], [0, 1], "eins <br>zwei"),
         ("one<br>two", ["one", "two"], [0, 1], "one<br>two"),
         ("the **big**house", ["das", "große", "Haus"], [0, 1, 2], "das **große** Haus"),
