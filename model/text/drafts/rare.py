@@ -10,7 +10,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 
-from model.text.languages.scripts import UNSPACED_LANGUAGES, is_of_language
+from model.text.languages.scripts import UNSPACED_LANGUAGES, UNSPACED_LETTERS, is_of_language
 from model.text.languages.tags import LanguagePair, primary_language
 from model.text.marks.finding import Mark
 from model.text.marks.inside import SOFT_HYPHEN
@@ -27,7 +27,7 @@ _COMBINING = (
 _VARIATIONS = r"\ufe00-\ufe0f"
 _STRETCH = re.compile(rf"\w[\w{_COMBINING}{_VARIATIONS}]*+|[^\w\s][{_VARIATIONS}]*+")
 # The same where words have no spaces between them: signs of such scripts are of no word.
-_WIDE = r"\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_WIDE = rf"{UNSPACED_LETTERS}\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _WIDE_STRETCH = re.compile(
     rf"(?:[^\W{_WIDE}]++|[{_WIDE}][\u3099\u309a]?+|[^\w\s])[{_VARIATIONS}]*+"
 )
@@ -38,7 +38,7 @@ _LETTER = r"[^\W\d_]"
 _APOSTROPHE = re.compile(rf"(?<={_LETTER})[’‘ʼ](?={_LETTER})")
 # The same at an end of a word (the dogs’, goin’, ’tis), in a text that has it for no quotation.
 _OUTER_APOSTROPHE = re.compile(rf"(?<={_LETTER})’(?!\w)|(?<!\w)’(?={_LETTER})")
-_QUOTATION = re.compile(rf"[‘‚‹›]|(?<!\w)’(?={_LETTER})[^’]*(?<=[\w.,!?…])’(?!\w)")
+_QUOTATION = re.compile(rf"[‘‚‹›]|(?<!\w)’(?={_LETTER})[^’]*+(?<=[\w.,!?…])’(?!\w)")
 _DASHES, _HYPHENS = frozenset("–—―"), frozenset("‐‑")
 
 
@@ -79,10 +79,11 @@ class RareText:
             pair: A pair of the checkpoint.
             source_ids: Of the text; made if they are not given.
         """
-        read = self.readable(text, pair)
-        ids = self._tokenizer.encode(read, pair) if source_ids is None else source_ids
-        if self._tokenizer.rare_ids.isdisjoint(ids) and _READ_AS_SPACE.isdisjoint(text):
+        if source_ids is None:
+            source_ids = self._tokenizer.encode(self.readable(text, pair), pair)
+        if self._tokenizer.rare_ids.isdisjoint(source_ids) and _READ_AS_SPACE.isdisjoint(text):
             return []
+        read = self.readable(text, pair)
         is_wide = primary_language(pair.source) in UNSPACED_LANGUAGES
         stretch = _WIDE_STRETCH if is_wide else _STRETCH
         cluster = _WIDE_CLUSTER if is_wide else _CLUSTER
@@ -97,7 +98,8 @@ class RareText:
     def _is_carried(self, cluster: str, pair: LanguagePair) -> bool:
         is_wide = primary_language(pair.source) in UNSPACED_LANGUAGES
         is_own = is_wide and cluster[0].isalpha() and is_of_language(cluster[0], pair.source)
-        if cluster.isascii() or is_own or cluster == SOFT_HYPHEN or cluster in _DASHES:
+        is_read = cluster in _DASHES and not self._is_unknown(cluster, pair)
+        if cluster.isascii() or is_own or is_read or cluster == SOFT_HYPHEN:
             return False
         return self._is_rare(cluster, pair)
 

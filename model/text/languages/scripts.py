@@ -23,8 +23,9 @@ _WEIGHTS: Mapping[str, int] = MappingProxyType({HAN: 4, HANGUL: 3, KANA: 2})
 """Letters of an alphabet that one sign of these scripts stands for, roughly."""
 
 _JOINERS = frozenset("\u200c\u200d")
-# Thai, Lao, Tibetan, Burmese, Khmer.
-_UNSPACED = re.compile("[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff]")
+UNSPACED_LETTERS = r"\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff"
+"""Of a pattern's class: Thai, Lao, Tibetan, Burmese and Khmer, narrow letters without spaces."""
+_UNSPACED = re.compile(f"[{UNSPACED_LETTERS}]")
 
 _KANA_NAMES = frozenset({"HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA"})
 _WIDTHS = frozenset({"FULLWIDTH", "HALFWIDTH"})

@@ -13,6 +13,7 @@ characters begins. So no input makes it slow.
 import re
 from typing import Literal
 
+from model.text.languages.scripts import UNSPACED_LETTERS
 from model.text.marks.inline_codes import LOOSE_CODES, WORD_CODES
 from model.text.marks.leads import LEAD_HINT
 
@@ -52,7 +53,7 @@ _INVISIBLE = (
 )
 _CONTROL = (
     rf"\x1b\[[0-9;?]{{0,20}}[A-Za-z]|[{_INVISIBLE}]"
-    r"|(?<![\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff])\u200b"
+    rf"|(?<![{UNSPACED_LETTERS}])\u200b"
 )
 _LATIN = "\u00c0-\u024f"
 """Letters of Latin beyond ASCII: words and addresses of Europe go on with them."""

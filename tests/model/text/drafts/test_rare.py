@@ -102,4 +102,7 @@ def test_a_dash_that_no_byte_can_spell_is_read_as_a_hyphen_if_there_is_one(tmp_p
     for symbols, expected in (("-", "'"), "the river - the cat's"), ((), text):
         tokenizer = without_bytes(tmp_path, *symbols)
         assert tokenizer.unk_id in tokenizer.encode("–", EN_ZH)
-        assert RareText(tokenizer).readable(text, EN_ZH) == expected
+        rare = RareText(tokenizer)
+        assert rare.readable(text, EN_ZH) == expected
+        signs = [text[one.start : one.end] for one in rare.marks(text, EN_ZH)]
+        assert signs == ([] if symbols else ["–", "’"])
