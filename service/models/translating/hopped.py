@@ -5,6 +5,7 @@ that the second hop makes of one are shown as one while they are written. What b
 of a segment is `service.models.translating.two_hops`.
 """
 
+import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -23,7 +24,7 @@ from service.models.requests.translation import (
     SearchedText,
     TranslationRequest,
 )
-from service.models.translating.parts import DonePart
+from service.models.translating.parts import REPORTS_PER_TURN, DonePart
 from service.models.translating.results import searched
 
 
@@ -110,8 +111,12 @@ class SegmentReports:
         self._between = "" if target in UNSPACED_LANGUAGES else " "
         self._waiting: dict[int, tuple[int, int, int, Hopped]] = {}
         self._growing: dict[int, _Growing] = {}  # of these, if the request is watched
-        number = 0
-        for text_index, text in enumerate(texts):
+        self._texts = texts
+
+    async def begin(self) -> None:
+        """Report what is copied, before anything else; between some segments others run."""
+        num_segments = 0
+        for text_index, text in enumerate(self._texts):
             segments = text.prepared.segments
             pairs = zip(segments, text.translation.segments, _starts(text.prepared), strict=True)
             for index, (segment, first, start) in enumerate(pairs):
@@ -119,8 +124,10 @@ class SegmentReports:
                 if segment.is_verbatim:
                     self._report(*one)
                 else:
-                    self._waiting[number] = one
-                    number += 1
+                    self._waiting[len(self._waiting)] = one
+                num_segments += 1
+                if num_segments % REPORTS_PER_TURN == 0:
+                    await asyncio.sleep(0)
 
     def second_has_grown(self, grown: GrowingSentence) -> None:
         """Report a segment of which the second hop writes a sentence."""

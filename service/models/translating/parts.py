@@ -1,9 +1,11 @@
 """Sentences of a request's texts, each translated by itself and reported as it is done.
 
 Owns which sentences there are, where they stand, and how they become texts again. What is done to
-a sentence is `service.models.translating.translator`. Pure but for what it calls.
+a sentence is `service.models.translating.translator`. Pure but for what it calls, and for the turns
+that it leaves others where there is much to report.
 """
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -13,6 +15,9 @@ from model.text.drafts.rounds import Draft
 from service.models.requests.translation import DoneSegment
 
 Text = Draft[Hypothesis]
+
+REPORTS_PER_TURN = 64
+"""Reports in a row, about a millisecond of them: the event loop has others to serve."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +57,26 @@ class DonePart:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartedText:
+    """A text as its sentences.
+
+    Attributes:
+        text: As it was cut at first.
+        parts: Each sentence as a text of its own.
+        starts: Characters of the text before each.
+    """
+
+    text: Text
+    parts: tuple[Text, ...]
+    starts: list[int]
+
+
+def parted(text: Text) -> PartedText:
+    """A text of which nothing was asked yet as its sentences."""
+    return PartedText(text=text, parts=text.parts, starts=_starts(text))
+
+
 class Parts:
     """The sentences of texts.
 
@@ -60,16 +85,16 @@ class Parts:
         on_done: Called with each sentence when it is done.
     """
 
-    def __init__(self, texts: Sequence[Text], on_done: Callable[[DonePart], None]) -> None:
+    def __init__(self, texts: Sequence[PartedText], on_done: Callable[[DonePart], None]) -> None:
         self._texts = list(texts)
         self._parts = [list(text.parts) for text in texts]
-        self._starts = [_starts(text) for text in texts]
         self._on_done = on_done
-        places = [
-            (place, index) for place, parts in enumerate(self._parts) for index in range(len(parts))
-        ]
-        self._asked = [one for one in places if self._part(one).asked]
-        self._copied = [one for one in places if not self._part(one).asked]
+        self._asked: list[tuple[int, int]] = []
+        self._copied: list[tuple[int, int]] = []
+        for place, text in enumerate(texts):
+            for index, piece in enumerate(text.text.pieces):
+                own = self._copied if piece.segment.is_verbatim else self._asked
+                own.append((place, index))
 
     def __repr__(self) -> str:
         return f"<Parts: {len(self._asked)} asked for, {len(self._copied)} copied>"
@@ -79,10 +104,12 @@ class Parts:
         """Text and index of the sentences that the network is asked for, by number."""
         return self._asked
 
-    def report_copied(self) -> None:
-        """Report the sentences that the network does not see."""
-        for place in self._copied:
+    async def report_copied(self) -> None:
+        """Report the sentences that the network does not see; between some of them others run."""
+        for number, place in enumerate(self._copied, 1):
             self._report(place)
+            if number % REPORTS_PER_TURN == 0:
+                await asyncio.sleep(0)
 
     def answered(self, number: int, hypotheses: Sequence[Hypothesis]) -> Text:
         """A sentence with what was found for it.
@@ -99,13 +126,10 @@ class Parts:
         self._parts[place][index] = part
         self._report((place, index))
 
-    @property
-    def texts(self) -> list[Text]:
-        """The texts, of which every sentence is done."""
-        return [
-            text.with_parts((part.pieces, part.separators) for part in parts)
-            for text, parts in zip(self._texts, self._parts, strict=True)
-        ]
+    def whole(self, place: int) -> Text:
+        """The text at this place, of which every sentence is done."""
+        parts = self._parts[place]
+        return self._texts[place].text.with_parts((part.pieces, part.separators) for part in parts)
 
     def _part(self, place: tuple[int, int]) -> Text:
         return self._parts[place[0]][place[1]]
@@ -116,8 +140,8 @@ class Parts:
             DonePart(
                 text_index=text_index,
                 index=index,
-                start=self._starts[text_index][index],
-                text=self._texts[text_index],
+                start=self._texts[text_index].starts[index],
+                text=self._texts[text_index].text,
                 part=self._part(place),
             )
         )

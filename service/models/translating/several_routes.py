@@ -21,6 +21,7 @@ from service.models.requests.translation import (
     TranslationRequest,
 )
 from service.models.routes.routing import Route
+from service.models.translating.counting import count_copied
 from service.models.translating.translator import OnlineTranslator, within
 from service.models.translating.two_hops import Translator, TwoHops
 
@@ -50,7 +51,7 @@ class SeveralRoutes:
             on_segment: Called with each sentence when it is done.
 
         Raises:
-            RequestError: 413 for more segments than may ever wait, 504 after the deadline.
+            RequestError: 413 for more segments than there may be, 504 after the deadline.
             QueueFullError: Too many segments wait already.
             EngineUnavailableError: The engine is gone or takes no more.
             SegmentFailedError: The engine gave a segment up.
@@ -85,6 +86,7 @@ class SeveralRoutes:
         texts = tuple(request.texts[place] for place in places)
         report = None if on_segment is None else _at(places, on_segment)
         if not route.hops:
+            count_copied(len(texts), request.tally or SegmentTally())
             return _unchanged(texts, report)
         prefixes = request.target_prefixes
         part = structs.replace(

@@ -23,7 +23,7 @@ from model.text.languages.tags import LanguagePair
 from model.text.pipeline import TextPipeline, segment_cap
 from service.engine.client.submission import SegmentJob
 from service.engine.errors import EngineError
-from service.errors import deadline_exceeded, too_long
+from service.errors import deadline_exceeded
 from service.labels import served_by
 from service.models.requests.text_work import TextWork, are_short
 from service.models.requests.translation import (
@@ -35,7 +35,8 @@ from service.models.requests.translation import (
     TranslationRequest,
 )
 from service.models.translating.alignment import PieceWidths
-from service.models.translating.parts import DonePart, Parts
+from service.models.translating.counting import count_segments
+from service.models.translating.parts import DonePart, Parts, parted
 from service.models.translating.results import finished, searched
 from service.models.translating.segment_cache import SegmentCache
 from service.models.translating.segment_search import (
@@ -117,7 +118,7 @@ class OnlineTranslator:
                 request is watched.
 
         Raises:
-            RequestError: 413 for more segments than may ever wait, 504 after the deadline.
+            RequestError: 413 for more segments than there may be, 504 after the deadline.
             QueueFullError: Too many segments wait already.
             EngineUnavailableError: The engine is gone or takes no more.
             SegmentFailedError: The engine gave a segment up.
@@ -162,11 +163,12 @@ class OnlineTranslator:
         request = request.in_class(priority)
         found = partial(searched, request=request)
         if on_done is not None:
-            parts, writing = Parts(drafts, on_done), None
+            parts, writing = Parts(await self._map(parted, drafts, request), on_done), None
             if on_grown is not None:
                 writing = WrittenSentences(self.pipeline.raw_text, parts.asked, on_grown)
             await self._finish_parts(parts, jobs, request, pair, deadline=deadline, writing=writing)
-            return await self._map(found, parts.texts, request), priority
+            whole = await self._map(parts.whole, range(len(drafts)), request)
+            return await self._map(found, whole, request), priority
         if jobs:
             drafts = await self._answered(drafts, jobs, request)
         drafts = await self._retried(drafts, request, pair, deadline=deadline)
@@ -194,7 +196,7 @@ class OnlineTranslator:
         try:
             async with asyncio.TaskGroup() as group:
                 with self._segment_search.one_by_one(jobs, request, writing) as found:
-                    parts.report_copied()
+                    group.create_task(parts.report_copied())
                     async for number, hypotheses in found:
                         group.create_task(finish(number, hypotheses))
         except ExceptionGroup as failed:  # whatever failed first has ended the others
@@ -273,7 +275,7 @@ class OnlineTranslator:
     async def _drafts(
         self, request: TranslationRequest, pair: LanguagePair
     ) -> list[Draft[Hypothesis]]:
-        """The texts as segments; given up as soon as there are more than may ever be accepted."""
+        """The texts as segments; given up as soon as there are more than there may be."""
 
         def draft(asked: tuple[str, Control]) -> Draft[Hypothesis]:
             text, control = asked
@@ -283,28 +285,13 @@ class OnlineTranslator:
         asked = list(zip(request.texts, request.controls, strict=True))
         if are_quick(request):
             drafts = [draft(one) for one in asked]
-            self._count(sum(len(text.asked) for text in drafts), tally)
+            count_segments(drafts, self._segment_search, tally)
             return drafts
         drafts = []
         async for text in self._each(draft, asked, request):
             drafts.append(text)
-            self._count(len(text.asked), tally)
+            count_segments([text], self._segment_search, tally)
         return drafts
-
-    def _count(self, number: int, tally: SegmentTally) -> None:
-        """Count segments of a request, of which there may be so many.
-
-        Raises:
-            RequestError: A 413: there are more.
-        """
-        limit = self._segment_search.max_request_segments
-        num_segments = self._segment_search.counted(number, tally)
-        if num_segments > limit:
-            raise too_long(
-                f"the request has at least {num_segments} segments; the limit is {limit}",
-                value=num_segments,
-                limit=limit,
-            )
 
     def _jobs(
         self, drafts: Sequence[Draft[Hypothesis]], request: TranslationRequest, pair: LanguagePair

@@ -72,7 +72,7 @@ class TwoHops:
                 through the first hop.
 
         Raises:
-            RequestError: 413 for more segments than may ever wait, 504 after the deadline.
+            RequestError: 413 for more segments than there may be, 504 after the deadline.
             QueueFullError: Too many segments wait already.
             EngineUnavailableError: The engine is gone or takes no more.
             SegmentFailedError: The engine gave a segment up.
@@ -101,6 +101,8 @@ class TwoHops:
             if on_segment is None
             else SegmentReports(texts, on_segment, self._segment, between)
         )
+        if reports is not None:
+            await reports.begin()
         found, _ = await self._second.search(
             between,
             out_of.pair,

@@ -1,8 +1,17 @@
+import asyncio
+from collections.abc import Callable
+
 from model.request import Hypothesis
 from model.text.drafts.rounds import Draft, Piece, started
 from model.text.drafts.segments import PreparedText, Segment, TranslatedSegment
 from model.text.languages.tags import LanguagePair
-from service.models.translating.parts import DonePart, Parts, WholeTexts
+from service.models.translating.parts import (
+    REPORTS_PER_TURN,
+    DonePart,
+    Parts,
+    WholeTexts,
+    parted,
+)
 
 PAIR = LanguagePair(source="en", target="de")
 
@@ -27,6 +36,10 @@ def _translated(source: str, text: str) -> TranslatedSegment:
     )
 
 
+def _parts(*texts: Draft[Hypothesis], told: Callable[[DonePart], None]) -> Parts:
+    return Parts([parted(text) for text in texts], told)
+
+
 def _found() -> tuple[Hypothesis, ...]:
     one = Hypothesis(token_ids=(1,), score=-1.0, token_log_probs=(-1.0, -1.0), is_truncated=False)
     return (one,)
@@ -44,8 +57,8 @@ def _done(part: Draft[Hypothesis], *texts: str) -> Draft[Hypothesis]:
 
 def test_sentences_are_told_as_they_end_and_become_their_texts_again() -> None:
     told: list[DonePart] = []
-    parts = Parts([_text("one", "TWO", "three"), _text(), _text("four")], told.append)
-    parts.report_copied()
+    parts = _parts(_text("one", "TWO", "three"), _text(), _text("four"), told=told.append)
+    asyncio.run(parts.report_copied())
     for number, texts in ((2, ["vier"]), (1, ["drei", "III"]), (0, ["eins"])):
         parts.finish(number, _done(parts.answered(number, _found()), *texts))
     segments = [one.segment for one in told]
@@ -61,7 +74,7 @@ def test_sentences_are_told_as_they_end_and_become_their_texts_again() -> None:
         ("three", "(drei|III)"),
         ("one", "(eins)"),
     ]
-    assert [text.translation.text for text in parts.texts] == [
+    assert [parts.whole(place).translation.text for place in range(3)] == [
         ">(eins) - TWO - (drei|III)<",
         " ",
         ">(vier)<",
@@ -71,9 +84,30 @@ def test_sentences_are_told_as_they_end_and_become_their_texts_again() -> None:
 def test_a_text_is_told_when_its_last_sentence_is() -> None:
     whole: list[tuple[int, str]] = []
     texts = WholeTexts(lambda place, text: whole.append((place, text.translation.text)))
-    parts = Parts([_text("one", "two"), _text("three")], texts)
+    parts = _parts(_text("one", "two"), _text("three"), told=texts)
     for number, text in ((1, "zwei"), (2, "drei")):
         parts.finish(number, _done(parts.answered(number, _found()), text))
     assert whole == [(1, ">(drei)<")]
     parts.finish(0, _done(parts.answered(0, _found()), "eins"))
     assert whole[1:] == [(0, ">(eins) - (zwei)<")]
+
+
+def test_others_have_their_turn_while_many_copied_sentences_are_told() -> None:
+    told: list[DonePart] = []
+    texts = [_text(*["A"] * 300), _text("one", *["B"] * 200)]
+    parts = _parts(*texts, told=told.append)
+    seen: list[int] = []
+
+    async def scenario() -> None:
+        telling = asyncio.create_task(parts.report_copied())
+        while not telling.done():
+            await asyncio.sleep(0)
+            seen.append(len(told))
+
+    asyncio.run(scenario())
+    steps = [after - before for before, after in zip([0, *seen], seen, strict=False)]
+    assert max(steps) == REPORTS_PER_TURN
+    assert [(one.text_index, one.index) for one in told] == [
+        *((0, index) for index in range(300)),
+        *((1, index) for index in range(1, 201)),
+    ]

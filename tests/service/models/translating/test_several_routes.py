@@ -15,6 +15,7 @@ from service.models.requests.translation import (
     TranslationRequest,
 )
 from service.models.routes.routing import Hop, Route
+from service.models.translating.counting import MAX_COPIED_SEGMENTS
 from service.models.translating.several_routes import (
     SeveralRoutes,
     checkpoints_of,
@@ -104,6 +105,15 @@ def test_what_stays_is_one_copied_segment_and_nothing_is_none() -> None:
     assert [segment.source for segment in whole.best.segments] == [" Guten Tag.\nJa. "]
     assert (whole.best.segments[0].is_verbatim, whole.hypotheses) == (True, (None,))
     assert (empty.best.text, empty.best.segments, empty.hypotheses) == ("\n", (), ())
+
+
+def test_what_stays_counts_as_copied() -> None:
+    several = SeveralRoutes([STAYS] * (MAX_COPIED_SEGMENTS + 1), {})
+    request = _request(*["7"] * (MAX_COPIED_SEGMENTS + 1))
+    with pytest.raises(RequestError) as caught:
+        asyncio.run(several.translate(request))
+    problem = caught.value.problem
+    assert (problem.status, problem.limit) == (413, MAX_COPIED_SEGMENTS)
 
 
 def test_the_failure_of_one_route_ends_the_others_and_is_the_answer() -> None:

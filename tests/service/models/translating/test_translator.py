@@ -18,6 +18,7 @@ from service.models.requests.translation import (
     TranslatedText,
     TranslationRequest,
 )
+from service.models.translating.counting import MAX_COPIED_SEGMENTS
 from service.models.translating.segment_cache import SegmentCache
 from service.models.translating.translator import OnlineTranslator
 from support.online_translation import MARKED, TEXT, Echo, request_of, translator_over
@@ -62,6 +63,33 @@ def test_more_segments_than_may_ever_wait_are_a_413(
         runner.run(translator.translate(request_of([TEXT] * 31)))
     problem = caught.value.problem
     assert (problem.status, problem.value, problem.limit) == (413, 31, 30)
+
+
+@pytest.mark.parametrize("is_one_text", [True, False])
+def test_more_copied_segments_than_there_may_be_are_a_413(
+    translator: OnlineTranslator, *, is_one_text: bool
+) -> None:
+    own = translator_over(translator, Echo())
+    lines = ["7"] * (MAX_COPIED_SEGMENTS + 1)
+    texts = ["\n".join(lines)] if is_one_text else lines
+    with pytest.raises(RequestError) as caught:
+        asyncio.run(own.translate(request_of(texts)))
+    problem = caught.value.problem
+    assert (problem.status, problem.code) == (413, "too_long")
+    assert (problem.value, problem.limit) == (MAX_COPIED_SEGMENTS + 1, MAX_COPIED_SEGMENTS)
+    assert f"{MAX_COPIED_SEGMENTS + 1} segments that are copied" in problem.message
+
+
+def test_copied_segments_are_counted_in_all_parts_of_a_request_and_apart_from_the_others(
+    translator: OnlineTranslator,
+) -> None:
+    tally, own = SegmentTally(), translator_over(translator, Echo())
+    text = "\n".join(["She sells.", *["7"] * (MAX_COPIED_SEGMENTS - 1)])
+    (result,) = asyncio.run(own.translate(request_of([text], tally=tally)))
+    assert len(result.hypotheses) == MAX_COPIED_SEGMENTS
+    asyncio.run(own.translate(request_of(["7"], tally=tally)))
+    with pytest.raises(RequestError, match="10001 segments that are copied"):
+        asyncio.run(own.translate(request_of(["7"], tally=tally)))
 
 
 def test_a_deadline_is_a_504_and_leaves_nothing_pending(

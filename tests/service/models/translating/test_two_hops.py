@@ -25,6 +25,7 @@ from service.models.requests.translation import (
     TranslationRequest,
 )
 from service.models.routes.routing import Hop, Route
+from service.models.translating.parts import REPORTS_PER_TURN
 from service.models.translating.translator import OnlineTranslator
 from service.models.translating.two_hops import TwoHops
 from support.online_translation import slow_engine
@@ -245,6 +246,24 @@ def test_segments_are_told_as_the_whole_result_has_them(
         assert (one.source, one.text) == (segment.source, segment.text)
         assert texts[place].startswith(one.source, one.start)
         assert [other.quality for other in one.segments] == [segment.quality]
+
+
+def test_others_have_their_turn_while_what_the_first_hop_copied_is_told(
+    runner: asyncio.Runner, hops: tuple[OnlineTranslator, OnlineTranslator]
+) -> None:
+    told: list[DoneSegment] = []
+    seen: list[int] = []
+
+    async def scenario() -> None:
+        request = _request("\n".join(["7"] * 500))
+        work = asyncio.create_task(TwoHops(*hops).translate(request, told.append))
+        while not work.done():
+            await asyncio.sleep(0)
+            seen.append(len(told))
+
+    runner.run(scenario())
+    steps = [after - before for before, after in zip([0, *seen], seen, strict=False)]
+    assert (len(told), max(steps)) == (500, REPORTS_PER_TURN)
 
 
 def test_terms_go_through_both_hops_and_only_the_last_one_begins_as_asked(
