@@ -65,8 +65,8 @@ class Front:
         settings: Of the server.
         metrics: Where the front and its engine are measured.
         text_thread: One thread for everything that is done to text.
-        strangers_thread: One thread for large bodies of callers without a key, and for large
-            pages, so that no other text waits behind them.
+        strangers_thread: One thread for large bodies of callers without a key, for large pages,
+            and for large replies, so that no other text waits behind them.
         detection: What tells the languages of texts.
         pages: What reads and writes texts with tags.
         arrivals: The bodies that are still arriving.

@@ -8,8 +8,9 @@ languages where the request names none, translate, count. A contract
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from msgspec import structs
@@ -44,6 +45,9 @@ from service.telemetry.request_context import context_of
 OptionsT = TypeVar("OptionsT")
 ReadT_co = TypeVar("ReadT_co", covariant=True)
 T = TypeVar("T")
+
+_FEW_SEGMENTS = 128
+"""Of results that the event loop has the time to write: a millisecond or two."""
 
 
 class Wire(Protocol[ReadT_co]):
@@ -111,32 +115,60 @@ class Admission:
         """
         caller, values = await self.read(request, contract)
         job, options = contract.parse(values)
-        return contract.reply(await self.translate(request, caller, job), options)
+        results = await self.translate(request, caller, job)
+        return await self.reply(contract, results, options)
+
+    async def reply(
+        self, contract: Contract[OptionsT], results: Sequence[TranslatedText], options: OptionsT
+    ) -> Response:
+        """The contract's reply of results, one per text, in order."""
+        return await self._written(results, partial(contract.reply, results, options))
+
+    async def _written(self, results: Sequence[TranslatedText], write: Callable[[], T]) -> T:
+        """What `write` makes of results: here where they are few, else off the event loop."""
+        if sum(len(result.hypotheses) for result in results) <= _FEW_SEGMENTS:
+            return write()
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self.front.strangers_thread, write)
 
     async def events(
         self, request: Request, contract: StreamContract[OptionsT]
-    ) -> AsyncGenerator[Event, None]:
+    ) -> AsyncGenerator[bytes, None]:
         """An event for each sentence of a request when it is done, and one of the whole result.
 
-        If the request is watched, also events of what is written meanwhile. Closing it drops what
-        is unfinished.
+        If the request is watched, also events of what is written meanwhile. They come in blocks of
+        those that there are, encoded. The request is read here; its work begins with the first
+        block that is asked for, and closing the blocks drops what is unfinished.
 
         Raises:
-            RequestError: As of `answer`.
+            RequestError: As of `answer`; by the blocks what does not come of reading the request.
             ClientGoneError: Likewise.
         """
         caller, values = await self.read(request, contract)
         job, options = contract.parse(values)
+        return self._blocks(request, contract, caller, job, options)
+
+    async def _blocks(
+        self,
+        request: Request,
+        contract: StreamContract[OptionsT],
+        caller: Caller,
+        job: TranslationRequest,
+        options: OptionsT,
+    ) -> AsyncGenerator[bytes, None]:
+        """The events of a request that was read."""
+
+        def event(news: AddedText | DoneSegment) -> Event:
+            return contract.segment(news) if isinstance(news, DoneSegment) else contract.added(news)
+
         telling = Telling()
         work = asyncio.create_task(self.translate(request, caller, job, telling.put))
         work.add_done_callback(lambda _: telling.end())
         try:
-            while (news := await telling.next()) is not None:
-                if isinstance(news, DoneSegment):
-                    yield contract.segment(news)
-                else:
-                    yield contract.added(news)
-            yield contract.result(await work, options)
+            while news := await telling.next():
+                yield b"".join(event(one).encoded for one in news)
+            results = await work
+            yield await self._written(results, lambda: contract.result(results, options).encoded)
         finally:
             work.cancel()
             await asyncio.gather(work, return_exceptions=True)

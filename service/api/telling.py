@@ -7,8 +7,12 @@ is `service.api.admission`'s.
 """
 
 import asyncio
+from collections import OrderedDict
 
 from service.models.requests.translation import AddedText, DoneSegment, GrowingSentence
+
+MAX_NEWS = 64
+"""News that are told together: so many are written at once, in a millisecond or two."""
 
 _Key = tuple[int, int, bool]  # text, sentence, and whether it is done
 
@@ -17,7 +21,8 @@ class Telling:
     """News between the task that translates and the one that writes to a client."""
 
     def __init__(self) -> None:
-        self._waiting: dict[_Key, GrowingSentence | DoneSegment] = {}  # in the order of telling
+        # In the order of telling. A dict's first entry is the slower to find the more were before.
+        self._waiting: OrderedDict[_Key, GrowingSentence | DoneSegment] = OrderedDict()
         self._has_news = asyncio.Event()
         self._is_over = False
 
@@ -35,17 +40,16 @@ class Telling:
         self._is_over = True
         self._has_news.set()
 
-    async def next(self) -> AddedText | DoneSegment | None:
-        """What is to be told next; None after the last."""
+    async def next(self) -> list[AddedText | DoneSegment]:
+        """What is to be told next, up to `MAX_NEWS` of what waits; none after the last."""
         while True:
-            while self._waiting:
-                news = self._waiting.pop(next(iter(self._waiting)))
-                if isinstance(news, DoneSegment):
-                    return news
-                added = news.added
-                if added is not None:
-                    return added
-            if self._is_over:
-                return None
+            told: list[AddedText | DoneSegment] = []
+            while self._waiting and len(told) < MAX_NEWS:
+                _, news = self._waiting.popitem(last=False)
+                one = news if isinstance(news, DoneSegment) else news.added
+                if one is not None:
+                    told.append(one)
+            if told or self._is_over:
+                return told
             self._has_news.clear()
             await self._has_news.wait()

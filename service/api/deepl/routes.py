@@ -74,7 +74,8 @@ def build_routers(admission: Admission, glossaries: Glossaries) -> tuple[APIRout
         caller, values = await admission.read(request, contract)
         job, options = contract.parse(values)
         job = await _with_glossary(job, options, caller, glossaries)
-        return contract.reply(await admission.translate(request, caller, job), options)
+        results = await admission.translate(request, caller, job)
+        return await admission.reply(contract, results, options)
 
     router.add_api_route(
         "/v2/translate",

@@ -55,6 +55,6 @@ def build_router(admission: Admission) -> APIRouter:
         dependencies=[DOCUMENTED],
     )
     async def stream(request: Request) -> Response:
-        return EventStream(admission.events(request, stream_contract))
+        return EventStream(await admission.events(request, stream_contract))
 
     return router

@@ -1,11 +1,14 @@
 """Admission, over parts that write down what they are asked; the contracts are tests/contract."""
 
 import asyncio
+import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 
 import pytest
+from msgspec import structs
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
@@ -408,11 +411,13 @@ class Written(Parts):
 
 
 @asynccontextmanager
-async def _events(parts: Parts) -> AsyncIterator[AsyncGenerator[Event, None]]:
+async def _events(
+    parts: Parts, contract: Streamed | None = None
+) -> AsyncIterator[AsyncGenerator[bytes, None]]:
     request = Request({"type": "http", "headers": []}, receive=_never)
     attach_context(request.scope, RequestContext(request_id="r"))
     admission = Admission(front=parts, access=parts, readers=parts)  # type: ignore[arg-type]
-    async with aclosing(admission.events(request, Streamed())) as events:
+    async with aclosing(await admission.events(request, contract or Streamed())) as events:
         yield events
 
 
@@ -422,10 +427,13 @@ def test_a_reader_that_is_behind_holds_nothing_up_and_gets_what_it_missed_in_one
         async with _events(parts) as events:
             first = await anext(events)
             await parts.is_written.wait()  # though nobody reads
-            rest = [event async for event in events]
-        assert [event.name for event in (first, *rest)] == ["token", "token", "segment", "result"]
-        assert first.data == "0 "
-        assert f"{first.data}{rest[0].data}" == "".join(f"{number} " for number in range(1_000))
+            rest = [block async for block in events]
+        others = "".join(f"{number} " for number in range(1, 1_000))
+        assert first == Event(name="token", data="0 ").encoded
+        assert rest == [
+            Event(name="token", data=others).encoded + Event(name="segment", data="done").encoded,
+            Event(name="result", data="asked").encoded,
+        ]
 
     asyncio.run(scenario())
 
@@ -434,7 +442,43 @@ def test_a_reader_that_leaves_takes_the_work_with_it() -> None:
     async def scenario() -> None:
         parts = Written(num_words=1_000)
         async with _events(parts) as events:
-            assert (await anext(events)).name == "token"
+            assert (await anext(events)).startswith(b"event: token\n")
         assert parts.is_dropped
 
     asyncio.run(scenario())
+
+
+class Long(Parts):
+    """The same with a translator that makes many segments of a text, and threads that are noted."""
+
+    def __init__(self) -> None:
+        super().__init__(body=TEXT, query={})
+        self.strangers_thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="strangers")
+
+    async def translate(
+        self, job: TranslationRequest, on_segment: OnSegment | None
+    ) -> list[TranslatedText]:
+        (result,) = await super().translate(job, on_segment)
+        return [structs.replace(result, hypotheses=(None,) * 1_000)]
+
+
+def test_a_large_reply_is_written_off_the_event_loop() -> None:
+    threads: list[str] = []
+
+    class Noted(Streamed):
+        def reply(self, results: Sequence[TranslatedText], asked: str) -> Response:
+            threads.append(threading.current_thread().name)
+            return super().reply(results, asked)
+
+        def result(self, results: Sequence[TranslatedText], asked: str) -> Event:
+            threads.append(threading.current_thread().name)
+            return super().result(results, asked)
+
+    async def stream(parts: Parts) -> list[bytes]:
+        async with _events(parts, Noted()) as events:
+            return [block async for block in events]
+
+    for parts in (Long(), Parts(body=TEXT, query={})):
+        _answer(parts, Noted())
+        assert asyncio.run(stream(parts)) == [Event(name="result", data="asked").encoded]
+    assert threads == ["strangers_0"] * 2 + [threading.current_thread().name] * 2

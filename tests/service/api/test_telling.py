@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Coroutine
 
-from service.api.telling import Telling
+from service.api.telling import MAX_NEWS, Telling
 from service.models.requests.translation import AddedText, DoneSegment, GrowingSentence
 
 
@@ -37,9 +37,9 @@ def _done(index: int, *, text_index: int = 0) -> DoneSegment:
 
 
 async def _told(telling: Telling) -> list[AddedText | DoneSegment]:
-    told = []
-    while (news := await telling.next()) is not None:
-        told.append(news)
+    told: list[AddedText | DoneSegment] = []
+    while news := await telling.next():
+        told += news
     return told
 
 
@@ -70,10 +70,10 @@ def test_a_sentence_that_was_told_and_grows_is_told_again() -> None:
         for text in ("a", "", "b"):
             telling.put(one.grown(text))
             if text:
-                told.append(await telling.next())
+                told += await telling.next()
         telling.end()
         assert told == [_added(0, "a"), _added(0, "b")]
-        assert await telling.next() is None
+        assert await telling.next() == []
 
     _run(scenario())
 
@@ -100,7 +100,20 @@ def test_a_reader_that_waits_is_woken_by_news_and_by_the_end() -> None:
         assert not reading.done()
         telling.end()
         assert await reading == [_done(0)]
-        assert await telling.next() is None
+        assert await telling.next() == []
+
+    _run(scenario())
+
+
+def test_what_waits_is_told_together_as_much_as_is_written_at_once() -> None:
+    async def scenario() -> None:
+        telling = Telling()
+        for index in range(MAX_NEWS + 6):
+            telling.put(_done(index))
+        telling.end()
+        assert await telling.next() == [_done(index) for index in range(MAX_NEWS)]
+        assert await telling.next() == [_done(MAX_NEWS + index) for index in range(6)]
+        assert await telling.next() == []
 
     _run(scenario())
 

@@ -32,7 +32,7 @@ class Sent:
     async def answer(
         self, *steps: Event | Exception | asyncio.Event, pause_seconds: float = 60.0
     ) -> None:
-        async def events() -> AsyncGenerator[Event, None]:
+        async def blocks() -> AsyncGenerator[bytes, None]:
             try:
                 for step in steps:
                     if isinstance(step, Exception):
@@ -40,7 +40,7 @@ class Sent:
                     if isinstance(step, asyncio.Event):
                         await step.wait()
                     else:
-                        yield step
+                        yield step.encoded
             finally:
                 self.is_closed = True
 
@@ -49,7 +49,7 @@ class Sent:
 
         scope = {"type": "http"}
         attach_context(scope, self.context)
-        await EventStream(events(), pause_seconds=pause_seconds)(scope, receive, self.send)
+        await EventStream(blocks(), pause_seconds=pause_seconds)(scope, receive, self.send)
 
 
 def test_an_event_is_a_line_of_its_name_and_one_of_its_data() -> None:
@@ -63,6 +63,28 @@ def test_an_event_is_a_line_of_its_name_and_one_of_its_data() -> None:
     assert b"content-length" not in headers
     assert [part["more_body"] for part in parts] == [True, True, False]
     assert (sent.context.late_status, sent.is_closed) == (None, True)
+
+
+def test_an_answer_begins_with_a_comment_where_its_first_event_is_long_in_coming() -> None:
+    sent = Sent()
+
+    async def scenario() -> None:
+        goes_on = asyncio.Event()
+        error = deadline_exceeded(seconds=2.0)
+        answer = asyncio.create_task(sent.answer(goes_on, error, pause_seconds=0.001))
+        while sent.body.count(":\n\n") < 2:  # noqa: ASYNC110  # there is no event
+            await asyncio.sleep(0)
+        goes_on.set()
+        await answer
+
+    asyncio.run(scenario())
+    start, *parts = sent.messages
+    assert (start["type"], start["status"]) == ("http.response.start", 200)
+    assert not parts[-1]["more_body"]
+    event = sent.body.replace(":\n\n", "")
+    assert event.startswith("event: error\ndata: ")
+    assert json.loads(event.partition("data: ")[2])["status"] == 504
+    assert (sent.context.late_status, sent.is_closed) == (504, True)
 
 
 def test_what_is_raised_before_the_first_event_is_nobodys_event() -> None:
