@@ -185,7 +185,8 @@ def test_tokens_that_are_drawn_come_too_and_add_up(client: httpx.Client) -> None
     [
         ({"beam_size": 4}, "tokens are of a greedy search; beam_size is 4, and must be 1"),
         ({"beam_size": None}, "tokens are of a greedy search; beam_size is "),
-        ({"alternatives": 1}, "tokens are of a greedy search; beam_size is 2, and must be 1"),
+        ({"alternatives": 1}, "one translation; alternatives is 1, and must be 0"),
+        ({"beam_size": 4, "alternatives": 3}, "alternatives is 3, and must be 0"),
         ({"format": "html"}, "tokens are of plain text; format is html"),
         ({"tokens": "yes"}, "tokens"),
     ],

@@ -93,6 +93,13 @@ class DragomanStream(DragomanWire):
             return job, options
         if fields.format != "text":
             raise invalid(f"tokens are of plain text; format is {fields.format}", limit="text")
+        if job.beam_size != 1 and fields.alternatives:  # they widen the beam, whatever it is
+            raise invalid(
+                "tokens are of a greedy search, which finds one translation;"
+                f" alternatives is {fields.alternatives}, and must be 0",
+                value=fields.alternatives,
+                limit=0,
+            )
         if job.beam_size != 1:
             raise invalid(
                 f"tokens are of a greedy search; beam_size is {job.beam_size}, and must be 1",
