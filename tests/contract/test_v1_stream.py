@@ -80,6 +80,18 @@ def test_every_sentence_is_told_once_with_its_place(client: httpx.Client) -> Non
         assert rest.strip() == ""
 
 
+@pytest.mark.parametrize("text", [f"  {TEXT}\n\n7.30 {TEXT}  {TEXT}\n - {TEXT}\t\n ", TEXT, "7"])
+def test_sentences_with_what_stands_before_them_are_the_result(
+    client: httpx.Client, text: str
+) -> None:
+    *events, (_, result) = _events(client, texts=text)
+    segments = sorted((one for _, one in events), key=lambda one: one["index"])
+    last = segments[-1]
+    behind = text[last["start"] + len(last["source"]) :]
+    shown = "".join(one["separator"] + one["text"] for one in segments) + behind
+    assert shown == result["translations"][0]["text"]
+
+
 def test_a_sentence_says_what_its_segments_say(client: httpx.Client) -> None:
     texts = [TEXT, "7.30", MARKED]
     *segments, (_, result) = _events(client, texts=texts)
@@ -99,6 +111,7 @@ def test_a_sentence_says_what_its_segments_say(client: httpx.Client) -> None:
     [
         ({"target": "xx"}, 400),
         ({"texts": ["a"] * 129}, 413),
+        ({"texts": ["1\n" * 10_000, "1"]}, 413),
         ({"stream": True}, 400),
         ({"texts": [TEXT] * 128, "timeout_seconds": 0.0001}, 504),
     ],

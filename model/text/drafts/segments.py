@@ -249,8 +249,17 @@ def joined(prepared: PreparedText, segments: Sequence[TranslatedSegment]) -> Tra
     return Translation(text=text, segments=tuple(segments))
 
 
+def expected_separators(prepared: PreparedText) -> list[str]:
+    """What stands before, between and after the segments of a text once they are translated.
+
+    Where a translation turns out to be empty, or to end or begin with what is copied, it may be a
+    space less.
+    """
+    return list(_target_separators(prepared, prepared.segments))
+
+
 def _target_separators(
-    prepared: PreparedText, segments: Sequence[TranslatedSegment]
+    prepared: PreparedText, segments: Sequence[Segment | TranslatedSegment]
 ) -> Iterator[str]:
     """The separators, with the spaces that the target needs and the source has not."""
     needs_space = (

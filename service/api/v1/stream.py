@@ -42,8 +42,9 @@ _EXAMPLE = {
 
 _DESCRIPTION = (
     "Events. `segment`: a sentence as soon as it is done, in any order: `text_index` and `index`"
-    " (which text, which sentence of it), `start` (characters of the text before it), `source`,"
-    " `text`, `is_verbatim`, `is_cut`, `is_truncated`, `quality`. `token`, with `tokens`: what the"
+    " (which text, which sentence of it), `start` (characters of the text before it), `separator`"
+    " (what stands before it in the translation), `source`, `text`, `is_verbatim`, `is_cut`,"
+    " `is_truncated`, `quality`. `token`, with `tokens`: what the"
     " model has added to a sentence: `text_index`, `index`, `text`, and `restart`, if what came of"
     " the sentence before does not count any more. `result`, the last one: what"
     " `POST /v1/translate` answers. `error`, instead of it: `status`, and the fields of any error."
@@ -139,6 +140,7 @@ def segment_content(done: DoneSegment) -> dict[str, object]:
         "text_index": done.text_index,
         "index": done.index,
         "start": done.start,
+        "separator": done.separator,
         "source": done.source,
         "text": done.text,
         "is_verbatim": all(segment.is_verbatim for segment in segments),

@@ -205,6 +205,7 @@ class DoneSegment:
         source: The sentence.
         text: Its translation.
         segments: What it became: itself, or its pieces if it was split around its marks.
+        separator: What stands before it in the translation, as `expected_separators` has it.
     """
 
     text_index: int
@@ -213,6 +214,7 @@ class DoneSegment:
     source: str
     text: str
     segments: tuple[TranslatedSegment, ...]
+    separator: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,9 +13,14 @@ from itertools import accumulate, count
 
 from model.request import Hypothesis
 from model.text.drafts.rounds import Draft
-from model.text.drafts.segments import PreparedText, Segment, TranslatedSegment
+from model.text.drafts.segments import (
+    PreparedText,
+    Segment,
+    TranslatedSegment,
+    expected_separators,
+)
 from model.text.languages.scripts import UNSPACED_LANGUAGES
-from model.text.languages.tags import primary_language
+from model.text.languages.tags import LanguagePair, primary_language
 from service.models.requests.translation import (
     AddedText,
     DoneSegment,
@@ -43,6 +48,16 @@ class Hopped:
     first: TranslatedSegment
     hypothesis: Hypothesis | None = None
     second: SearchedText | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """Place of a segment: as a `DoneSegment` has it."""
+
+    text_index: int
+    index: int
+    start: int
+    separator: str
 
 
 @dataclass(slots=True, kw_only=True)
@@ -109,22 +124,24 @@ class SegmentReports:
         self._request = request
         target = primary_language(request.route.hops[-1].pair.target)
         self._between = "" if target in UNSPACED_LANGUAGES else " "
-        self._waiting: dict[int, tuple[int, int, int, Hopped]] = {}
+        self._waiting: dict[int, tuple[_Place, Hopped]] = {}
         self._growing: dict[int, _Growing] = {}  # of these, if the request is watched
         self._texts = texts
 
     async def begin(self) -> None:
         """Report what is copied, before anything else; between some segments others run."""
         num_segments = 0
+        hops = self._request.route.hops
+        whole = LanguagePair(source=hops[0].pair.source, target=hops[-1].pair.target)
         for text_index, text in enumerate(self._texts):
-            segments = text.prepared.segments
-            pairs = zip(segments, text.translation.segments, _starts(text.prepared), strict=True)
-            for index, (segment, first, start) in enumerate(pairs):
-                one = (text_index, index, start, Hopped(segment=segment, first=first))
+            places = _places(text_index, replace(text.prepared, pair=whole))
+            pairs = zip(places, text.prepared.segments, text.translation.segments, strict=True)
+            for place, segment, first in pairs:
+                hopped = Hopped(segment=segment, first=first)
                 if segment.is_verbatim:
-                    self._report(*one)
+                    self._report(place, hopped)
                 else:
-                    self._waiting[len(self._waiting)] = one
+                    self._waiting[len(self._waiting)] = (place, hopped)
                 num_segments += 1
                 if num_segments % REPORTS_PER_TURN == 0:
                     await asyncio.sleep(0)
@@ -151,9 +168,9 @@ class SegmentReports:
         return self._growing.setdefault(number, _Growing(between=self._between))
 
     def _report_growing(self, number: int) -> None:
-        text_index, index, *_ = self._waiting[number]
-        take = partial(self._growing[number].take, text_index, index)
-        self._on_segment(GrowingSentence(text_index=text_index, index=index, take=take))
+        place, _ = self._waiting[number]
+        take = partial(self._growing[number].take, place.text_index, place.index)
+        self._on_segment(GrowingSentence(text_index=place.text_index, index=place.index, take=take))
 
     def second_is_done(self, number: int, draft: Draft[Hypothesis]) -> None:
         """Report a segment, by its number among those that the second hop sees."""
@@ -165,21 +182,29 @@ class SegmentReports:
             self._end(number, found[number])
 
     def _end(self, number: int, second: SearchedText) -> None:
-        text_index, index, start, hopped = self._waiting.pop(number)
-        self._report(text_index, index, start, replace(hopped, second=second))
+        place, hopped = self._waiting.pop(number)
+        self._report(place, replace(hopped, second=second))
 
-    def _report(self, text_index: int, index: int, start: int, hopped: Hopped) -> None:
+    def _report(self, place: _Place, hopped: Hopped) -> None:
         translated = self._join(hopped)
         self._on_segment(
             DoneSegment(
-                text_index=text_index,
-                index=index,
-                start=start,
+                text_index=place.text_index,
+                index=place.index,
+                start=place.start,
+                separator=place.separator,
                 source=hopped.segment.text,
                 text=translated.text,
                 segments=(translated,),
             )
         )
+
+
+def _places(text_index: int, prepared: PreparedText) -> Iterator[_Place]:
+    """The places of the segments of a text."""
+    separators = expected_separators(prepared)
+    for index, (start, before) in enumerate(zip(_starts(prepared), separators, strict=False)):
+        yield _Place(text_index=text_index, index=index, start=start, separator=before)
 
 
 def _starts(prepared: PreparedText) -> list[int]:

@@ -12,6 +12,7 @@ from itertools import accumulate
 
 from model.request import Hypothesis
 from model.text.drafts.rounds import Draft
+from model.text.drafts.segments import expected_separators
 from service.models.requests.translation import DoneSegment
 
 Text = Draft[Hypothesis]
@@ -28,6 +29,7 @@ class DonePart:
         text_index: Which text of the request it is of.
         index: Which sentence of it, as it was cut at first.
         start: Characters of the text before it.
+        separator: What stands before it in the translation.
         text: The text, as it was cut at first.
         part: What has become of the sentence, as a text.
     """
@@ -35,6 +37,7 @@ class DonePart:
     text_index: int
     index: int
     start: int
+    separator: str
     text: Text
     part: Text
 
@@ -51,6 +54,7 @@ class DonePart:
             text_index=self.text_index,
             index=self.index,
             start=self.start,
+            separator=self.separator,
             source=self.text.pieces[self.index].segment.text,
             text=translation.text,
             segments=translation.segments,
@@ -65,16 +69,23 @@ class PartedText:
         text: As it was cut at first.
         parts: Each sentence as a text of its own.
         starts: Characters of the text before each.
+        separators: What stands before each in the translation, and behind the last.
     """
 
     text: Text
     parts: tuple[Text, ...]
     starts: list[int]
+    separators: list[str]
 
 
 def parted(text: Text) -> PartedText:
     """A text of which nothing was asked yet as its sentences."""
-    return PartedText(text=text, parts=text.parts, starts=_starts(text))
+    return PartedText(
+        text=text,
+        parts=text.parts,
+        starts=_starts(text),
+        separators=expected_separators(text.prepared),
+    )
 
 
 class Parts:
@@ -141,6 +152,7 @@ class Parts:
                 text_index=text_index,
                 index=index,
                 start=self._texts[text_index].starts[index],
+                separator=self._texts[text_index].separators[index],
                 text=self._texts[text_index].text,
                 part=self._part(place),
             )

@@ -1,5 +1,9 @@
 import asyncio
+import random
 from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
 
 from model.request import Hypothesis
 from model.text.drafts.rounds import Draft, Piece, started
@@ -111,3 +115,30 @@ def test_others_have_their_turn_while_many_copied_sentences_are_told() -> None:
         *((0, index) for index in range(300)),
         *((1, index) for index in range(1, 201)),
     ]
+
+
+@pytest.mark.parametrize(("source", "target"), [("zh-Hans", "en"), ("en", "zh-Hans"), ("ja", "zh")])
+def test_sentences_with_what_stands_before_them_are_the_translation(
+    source: str, target: str
+) -> None:
+    chance = random.Random(7)
+    pair = LanguagePair(source=source, target=target)
+    for _ in range(200):
+        num_segments = chance.randrange(6)
+        segments = tuple(
+            Segment(text="7" if is_copied else "s", source_ids=() if is_copied else (7,))
+            for is_copied in chance.choices([True, False], k=num_segments)
+        )
+        separators = tuple(chance.choices(["", "", " ", "\n\n"], k=num_segments + 1))
+        told: list[DonePart] = []
+        text = started(PreparedText(pair=pair, segments=segments, separators=separators))
+        parts = _parts(text, told=told.append)
+        asyncio.run(parts.report_copied())
+        for number in range(len(parts.asked)):
+            (piece,) = parts.answered(number, _found()).pieces
+            whole = replace(piece, translated=_translated("s", "word"))
+            parts.finish(number, Draft(pair=pair, pieces=(whole,), separators=("", "")))
+        done = sorted((one.segment for one in told), key=lambda one: one.index)
+        behind = separators[-1] if done else "".join(separators)
+        shown = "".join(one.separator + one.text for one in done) + behind
+        assert shown == parts.whole(0).translation.text

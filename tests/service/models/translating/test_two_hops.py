@@ -246,6 +246,9 @@ def test_segments_are_told_as_the_whole_result_has_them(
         assert (one.source, one.text) == (segment.source, segment.text)
         assert texts[place].startswith(one.source, one.start)
         assert [other.quality for other in one.segments] == [segment.quality]
+    for place, result in enumerate(results):
+        own = sorted((one for one in told if one.text_index == place), key=lambda one: one.index)
+        assert result.best.text == "".join(one.separator + one.text for one in own)
 
 
 def test_others_have_their_turn_while_what_the_first_hop_copied_is_told(
