@@ -62,6 +62,8 @@ def test_a_name_is_free_where_nothing_else_has_it() -> None:
 
 
 FEW_SECONDS = "settings.DRAGOMAN_MAX_TIMEOUT_SECONDS=10"
+METRICS_KEY = "settings.DRAGOMAN_METRICS_KEY_REQUIRED=true"
+NO_KEY_FOR_SCRAPES = "and serviceMonitor.keySecret.name is empty: every scrape would be refused"
 FRONTS = ("settings.DRAGOMAN_FRONTS=2", "settings.DRAGOMAN_MEMORY_BUDGET=1G")
 
 
@@ -113,6 +115,14 @@ FRONTS = ("settings.DRAGOMAN_FRONTS=2", "settings.DRAGOMAN_MEMORY_BUDGET=1G")
             "groups.a.settings.DRAGOMAN_METRICS_KEY_REQUIRED is true, and there are no apiKeys",
         ),
         (
+            (METRICS_KEY, "apiKeys.existingSecret=keys", "serviceMonitor.enabled=true"),
+            f"{METRICS_KEY.removesuffix('=true')} is true, {NO_KEY_FOR_SCRAPES}",
+        ),
+        (
+            (f"groups.a.{METRICS_KEY}", "groups.b.replicas=1", "serviceMonitor.enabled=true"),
+            f"groups.a.{METRICS_KEY.removesuffix('=true')} is true, {NO_KEY_FOR_SCRAPES}",
+        ),
+        (
             ("gpu.enabled=true", "autoscaling.kind=none", "gpu.count=2"),
             (
                 "gpu.count is 2, and settings.DRAGOMAN_REPLICAS is 1:"
@@ -143,6 +153,14 @@ def test_settings_that_the_server_refuses_or_that_leave_a_gpu_idle_are_refused(
     [
         ("settings.DRAGOMAN_KEY_REQUIRED=true", "apiKeys.existingSecret=keys"),
         ("settings.DRAGOMAN_KEY_REQUIRED=false", "settings.DRAGOMAN_FRONTS=2"),
+        (METRICS_KEY, "apiKeys.existingSecret=keys"),
+        (
+            METRICS_KEY,
+            "apiKeys.existingSecret=keys",
+            "serviceMonitor.enabled=true",
+            "serviceMonitor.keySecret.name=metrics-key",
+        ),
+        ("settings.DRAGOMAN_METRICS_KEY_REQUIRED=false", "serviceMonitor.enabled=true"),
         (FEW_SECONDS, "settings.DRAGOMAN_TIMEOUT_SECONDS=10"),
         (f"{TOTAL}=10M", "settings.DRAGOMAN_DOCUMENTS=false"),
         (f"{TOTAL}=10M", "settings.DRAGOMAN_DOCUMENTS_MAX_BYTES=10485760"),

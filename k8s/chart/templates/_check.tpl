@@ -97,6 +97,9 @@
 {{- $problems = append $problems (printf "%ssettings.%s is true, and there are no apiKeys" $at $setting) -}}
 {{- end -}}
 {{- end -}}
+{{- if and (eq (get $g.settings "DRAGOMAN_METRICS_KEY_REQUIRED" | toString) "true") $v.serviceMonitor.enabled (not $v.serviceMonitor.keySecret.name) -}}
+{{- $problems = append $problems (printf "%ssettings.DRAGOMAN_METRICS_KEY_REQUIRED is true, and serviceMonitor.keySecret.name is empty: every scrape would be refused" $at) -}}
+{{- end -}}
 {{- $replicas := get $g.settings "DRAGOMAN_REPLICAS" | default 1 | include "dragoman.scalar" -}}
 {{- $count := int $g.gpu.count -}}
 {{- if and $g.gpu.enabled (eq $g.gpu.resource "nvidia.com/gpu") (not (has $replicas (list "auto" (toString $count)))) -}}
