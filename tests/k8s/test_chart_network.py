@@ -2,7 +2,7 @@
 
 import pytest
 
-from support.charts import chart, named, needs_helm, refusal
+from support.charts import chart, named, needs_helm, notes, refusal
 from support.manifests import Manifest, of_kind, source
 
 pytestmark = needs_helm
@@ -28,6 +28,40 @@ def test_a_service_that_is_open_to_the_outside_needs_someone_whom_the_policy_let
     assert f"- {words}" in refusal(f"service.type={kind}")
     assert chart(f"service.type={kind}", FROM_ALL)
     assert chart(f"service.type={kind}", "networkPolicy.enabled=false")
+
+
+INGRESS = ("ingress.enabled=true", "ingress.host=x.org")
+HTTP_ROUTE = (
+    "httpRoute.enabled=true",
+    "httpRoute.parentRefs[0].name=public",
+    "httpRoute.hostnames[0]=x.org",
+)
+ROUTER_INGRESS = [f"router.{each}" for each in INGRESS]
+LABEL = "kubectl label namespace NAMESPACE dragoman-client=true\n"
+
+
+@pytest.mark.parametrize(
+    ("route", "is_named"),
+    [
+        (INGRESS, "one-dragoman"),
+        (HTTP_ROUTE, "one-dragoman"),
+        (("groups.b.replicas=1", *(f"groups.a.{each}" for each in HTTP_ROUTE)), "one-dragoman-a"),
+        (("router.enabled=true", *GROUPS, *ROUTER_INGRESS), "one-dragoman-router"),
+    ],
+)
+def test_an_install_with_a_route_says_how_its_gateway_is_let_in(
+    route: tuple[str, ...], is_named: str
+) -> None:
+    told = notes(*route)
+    assert LABEL in told
+    assert f"\n{is_named} then get no answer" in told
+    assert told.count(LABEL) == 1
+    assert LABEL not in notes(*route, FROM_ALL)
+
+
+def test_an_install_says_nothing_of_gateways_where_none_is_shut_out() -> None:
+    assert LABEL not in notes()
+    assert LABEL not in notes(*INGRESS, "networkPolicy.enabled=false")
 
 
 def test_behind_a_router_the_groups_are_the_clusters_alone() -> None:

@@ -54,6 +54,15 @@ def chart(
     return [each for each in yaml.safe_load_all(text) if each]
 
 
+def notes(*settings: str) -> str:
+    """What helm says after an install; no cluster is asked."""
+    flags = [f"--set={setting}" for setting in settings]
+    asked = ("install", "one", str(CHART), "--namespace=words", "--dry-run=client", *flags)
+    done = run_helm(*asked)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.partition("\nNOTES:\n")[2]
+
+
 def refusal(*settings: str, version: str = "1.35") -> str:
     """Why values are refused."""
     flags = [f"--set={setting}" for setting in settings]
