@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from service.settings import Settings
-from support.charts import CHART, EVERYTHING, chart, needs_helm, refusal
+from support.charts import CHART, EVERYTHING, chart, named, needs_helm, refusal
 from support.manifests import load
 from support.running_server import ROOT
 from tools.chart_settings import OWNED_BY_THE_CHART, definition
@@ -88,6 +88,9 @@ def test_the_defaults_and_everything_at_once_are_valid() -> None:
         ("redis.bundled.memory", "1.5Gi", "redis.bundled.memory: "),
         ("resources.requests.memory", "1K", "resources.requests.memory: "),
         ("ingress.host", "Example.org", "ingress.host: "),
+        ("httpRoute.timeouts.request", "5 minutes", "httpRoute.timeouts.request: "),
+        ("router.httpRoute.timeouts.request", 330, "router.httpRoute.timeouts.request: 330"),
+        ("groups.a.httpRoute.timeouts.idle", "1s", "'idle'"),
         ("podLabels", {"app.kubernetes.io/instance": "x"}, "podLabels: "),
         ("groups.a.service.port", 1, "groups.a: "),
         ("groups.A.replicas", 1, "groups: "),
@@ -230,6 +233,47 @@ def test_a_request_for_more_memory_than_the_limit_is_refused(
 )
 def test_a_request_for_as_much_memory_as_the_limit_is_taken(settings: tuple[str, ...]) -> None:
     assert chart(*settings)
+
+
+ROUTE = {"enabled": "true", "parentRefs[0].name": "public", "hostnames[0]": "x.org"}
+
+
+def _route(at: str, **timeouts: str) -> list[str]:
+    """An HTTPRoute of a release, a group or a router with these timeouts."""
+    said = ROUTE | {f"timeouts.{name}": value for name, value in timeouts.items()}
+    return [f"{at}httpRoute.{name}={value}" for name, value in said.items()]
+
+
+@needs_helm
+@pytest.mark.parametrize(
+    ("at", "beside", "name"),
+    [
+        ("", [], "one-dragoman"),
+        ("groups.a.", [], "one-dragoman-a"),
+        ("router.", ["router.enabled=true", "groups.a.replicas=1"], "one-dragoman-router"),
+    ],
+)
+def test_a_route_has_the_timeouts_that_it_is_given_and_else_its_gateways(
+    at: str, beside: list[str], name: str
+) -> None:
+    for timeouts in ({}, {"request": "330s"}, {"request": "6m", "backendRequest": "5m30s"}):
+        route = named(chart(*beside, *_route(at, **timeouts)), "HTTPRoute", name)
+        [rule] = route["spec"]["rules"]
+        assert rule.get("timeouts", {}) == timeouts
+        assert ("timeouts" in rule) == bool(timeouts)
+    longer = _route(at, request="90s", backendRequest="1m30s1ms")
+    words = f"- {at}httpRoute.timeouts.backendRequest is 1m30s1ms; it must be at most"
+    assert f"{words} {at}httpRoute.timeouts.request (90s)" in refusal(*beside, *longer)
+
+
+@needs_helm
+@pytest.mark.parametrize(
+    ("request_timeout", "backend"), [("90s", "1m30s"), ("0s", "10s"), ("1h", "0s"), ("09s", "8s")]
+)
+def test_a_gateway_may_wait_as_long_for_a_server_as_its_client_for_it(
+    request_timeout: str, backend: str
+) -> None:
+    assert chart(*_route("", request=request_timeout, backendRequest=backend))
 
 
 TOTAL = "settings.DRAGOMAN_DOCUMENTS_TOTAL_BYTES"

@@ -45,6 +45,7 @@ WRONG: list[tuple[str, tuple[str | int, ...], Any, str]] = [
     ("PyTorchJob", ("spec", "runPolicy", "cleanPodPolicy"), "Some", "cleanPodPolicy: "),
     ("HTTPRoute", ("spec", "rules", 0, "backendRefs", 0, "port"), "http", "port: "),
     ("HTTPRoute", ("spec", "rules", 0, "matches", 0, "path", "type"), "Prefix", "type: "),
+    ("HTTPRoute", ("spec", "rules", 0, "timeouts", "request"), "5.5m", "request: "),
     ("ScaledObject", ("spec", "triggers", 0, "metadata", "threshold"), 128, "threshold: "),
     ("ScaledObject", ("spec", "maxReplicas"), 8, "'maxReplicas'"),
 ]

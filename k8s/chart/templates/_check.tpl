@@ -60,6 +60,9 @@
 {{- if and .httpRoute.enabled (not (and .httpRoute.parentRefs .httpRoute.hostnames)) -}}
 {{- $problems = append $problems "router.httpRoute.enabled needs router.httpRoute.parentRefs and router.httpRoute.hostnames" -}}
 {{- end -}}
+{{- with ternary (include "dragoman.overTimeout" (dict "at" "router." "route" .httpRoute)) "" .httpRoute.enabled -}}
+{{- $problems = append $problems . -}}
+{{- end -}}
 {{- range $host := concat (ternary (list .ingress.host) list .ingress.enabled) (ternary .httpRoute.hostnames list .httpRoute.enabled) -}}
 {{- $_ := set $hosts $host "router" -}}
 {{- end -}}
@@ -117,6 +120,9 @@
 {{- end -}}
 {{- if and $g.httpRoute.enabled (not (and $g.httpRoute.parentRefs $g.httpRoute.hostnames)) -}}
 {{- $problems = append $problems (printf "%shttpRoute.enabled needs %shttpRoute.parentRefs and %shttpRoute.hostnames" $at $at $at) -}}
+{{- end -}}
+{{- with ternary (include "dragoman.overTimeout" (dict "at" $at "route" $g.httpRoute)) "" $g.httpRoute.enabled -}}
+{{- $problems = append $problems . -}}
 {{- end -}}
 {{- range $host := concat (ternary (list $g.ingress.host) list $g.ingress.enabled) (ternary $g.httpRoute.hostnames list $g.httpRoute.enabled) -}}
 {{- if and $host (hasKey $hosts $host) (ne (get $hosts $host) $name) -}}

@@ -1,4 +1,4 @@
-{{/* Amounts of memory and of disk, as Kubernetes and the server write them. */}}
+{{/* Amounts of memory, of disk and of time, as Kubernetes and the server write them. */}}
 
 {{/* Bytes of a quantity such as 256Mi or 1.5G; nothing where it is written in another way. */}}
 {{- define "dragoman.bytes" -}}
@@ -39,6 +39,27 @@
 {{- $most := include "dragoman.bytes" $limit -}}
 {{- if and $bytes $most (gt (float64 $bytes) (float64 $most)) -}}
 {{- printf "%s.requests.memory is %s; it must be at most %s.limits.memory (%s)" .at (include "dragoman.scalar" $request) .at (include "dragoman.scalar" $limit) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Milliseconds of a duration as Gateway API writes it, 1m30s for one. */}}
+{{- define "dragoman.milliseconds" -}}
+{{- $sum := 0.0 -}}
+{{- range regexFindAll "[0-9]+(ms|[hms])" . -1 -}}
+{{- $unit := index (dict "ms" 1 "s" 1000 "m" 60000 "h" 3600000) (regexFind "[a-z]+$" .) -}}
+{{- $sum = addf $sum (mulf (regexFind "^[0-9]+" . | float64) $unit) -}}
+{{- end -}}
+{{- printf "%.0f" $sum -}}
+{{- end -}}
+
+{{/* A problem, where a gateway would wait longer for a server than its client for it: (at, route).
+     A request of 0s has no limit. */}}
+{{- define "dragoman.overTimeout" -}}
+{{- with .route.timeouts -}}
+{{- $request := include "dragoman.milliseconds" .request | float64 -}}
+{{- if and .request (gt $request 0.0) (gt (include "dragoman.milliseconds" .backendRequest | float64) $request) -}}
+{{- printf "%shttpRoute.timeouts.backendRequest is %s; it must be at most %shttpRoute.timeouts.request (%s)" $.at .backendRequest $.at .request -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 
