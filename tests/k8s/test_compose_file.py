@@ -63,20 +63,47 @@ def test_the_server_sees_what_is_written_for_it_in_either_file_and_no_password(n
     assert own <= OTHER_READERS
 
 
+def _commented_out() -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
+    """Settings, and mounts by their targets, of a server whose lines of these are no comments."""
+    text = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
+    line = r"^( +)# (DRAGOMAN_[A-Z_]+: |- type: bind|  (?:source|target|read_only|bind): )"
+    all_in = yaml.safe_load(re.sub(line, r"\1\2", text, flags=re.MULTILINE))["services"]
+    before, service = SERVICES["dragoman"], all_in["dragoman"]
+    changed = {name for name in service if service[name] != before[name]}
+    assert changed == {"environment", "volumes"}
+    assert service.keys() == before.keys()
+    settings = dict(service["environment"].items() - before["environment"].items())
+    added = [each for each in service["volumes"] if each not in before["volumes"]]
+    assert all(all_in["dragoman-gpu"]["environment"][name] == settings[name] for name in settings)
+    return settings, {each["target"]: each for each in added}
+
+
 def test_the_keys_that_are_commented_out_are_a_directory_that_the_server_reads() -> None:
     """Not a file: an editor puts another one in its place, and the mount keeps the old."""
-    text = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
-    setting = r"^( +)# (DRAGOMAN_API_KEYS_DIR: )"
-    mount = r"^( +)# (- type: bind|  (?:source|target|read_only|bind): )"
-    with_keys, num_lines = re.subn(f"{setting}|{mount}", r"\1\2\3\4", text, flags=re.MULTILINE)
-    assert num_lines == 6
-    service = yaml.safe_load(with_keys)["services"]["dragoman"]
-    target = service["environment"].pop("DRAGOMAN_API_KEYS_DIR")
-    added = service["volumes"].pop()
-    assert service == SERVICES["dragoman"]
-    assert (added["target"], added["read_only"]) == (target, True)
+    settings, mounts = _commented_out()
+    added = mounts[settings["DRAGOMAN_API_KEYS_DIR"]]
+    assert added["read_only"] is True
     assert "." not in Path(added["source"]).name, "a directory"
     assert added["bind"] == {"create_host_path": False}
+
+
+def test_glossaries_that_are_to_stay_have_a_folder_that_the_server_writes() -> None:
+    """Not a file: SQLite keeps others beside it."""
+    settings, mounts = _commented_out()
+    assert settings.keys() == {"DRAGOMAN_API_KEYS_DIR", "DRAGOMAN_GLOSSARIES"}
+    assert len(mounts) == 2
+    kept = Path(settings["DRAGOMAN_GLOSSARIES"])
+    assert Settings(glossaries=kept).glossaries == kept
+    added = mounts[str(kept.parent)]
+    assert "read_only" not in added
+    assert added["bind"] == {"create_host_path": False}
+    text = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
+    page = (ROOT / "docs/deployment.md").read_text(encoding="utf-8")
+    folder = Path(added["source"]).name
+    for said in (text, page.partition("\n## What callers keep\n")[2]):
+        assert f"mkdir {folder} && chown 10001 {folder}" in said
+        assert f"DRAGOMAN_GLOSSARIES{': ' if said is text else '='}{kept}" in said
+    assert f"/{folder}/" in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
 
 
 @pytest.mark.parametrize("name", SERVING)
