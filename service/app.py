@@ -6,7 +6,7 @@ starts with the application's lifespan and leaves with it.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -158,7 +158,7 @@ def create_app(
         app.add_exception_handler(error_type, _answer_error)
     app.add_middleware(DirectRoutes, endpoints=endpoints, on_error=_answer_error)
     if settings.cors_origins:
-        _allow_origins(app, settings.cors_origins)
+        app.add_middleware(Cors, reply_at=error_reply_at, origins=settings.cors_origins)
     app.add_middleware(
         Edge,
         metrics=front.metrics,
@@ -339,18 +339,6 @@ def _body_readers(front: Front) -> BodyReaders:
         limit = min(settings.max_keyless_body_bytes, settings.max_body_bytes)
         keyless = replace(stranger, max_bytes=limit, too_large=key_required)
     return BodyReaders(known=known, stranger=stranger, keyless=keyless)
-
-
-def _allow_origins(app: FastAPI, origins: Sequence[str]) -> None:
-    """Allow pages of these origins to call the server, without credentials: it has no cookies."""
-    app.add_middleware(
-        Cors,
-        reply_at=error_reply_at,
-        origins=origins,
-        methods=("DELETE", "GET", "PATCH", "POST", "PUT"),
-        headers=("authorization", "content-type", "x-request-id", "x-trace-id"),
-        shown=("retry-after", "x-request-id", "x-trace-id"),
-    )
 
 
 async def _answer_error(request: Request, error: Exception) -> Response:

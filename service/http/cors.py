@@ -1,55 +1,57 @@
-"""Preflight requests of browsers, with refusals in the shape of every other error at their path.
+"""Pages of other origins that may call the server, or a router, and what these may send and read.
 
-Owns how a refusal looks. Which pages may call the server, and all the rest, is Starlette's.
+Owns the methods and headers, how a refused preflight request looks, in the shape of every other
+error at its path, and that an answer says once who may read it. All the rest is Starlette's.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.errors import Problem
 
 _PREFIX = "Disallowed CORS "
-
+_OWN = "access-control-"
+_METHODS = ("DELETE", "GET", "PATCH", "POST", "PUT")
+_SENT = ("authorization", "content-type", "x-request-id", "x-trace-id")
+_SHOWN = ("retry-after", "x-request-id", "x-trace-id")
 
 ReplyAt = Callable[[str, Problem, Mapping[str, str]], ASGIApp]
 """Makes the answer to a path of what went wrong, with further headers."""
 
 
 class Cors(CORSMiddleware):
-    """Middleware for CORS; a refusal has the shape of every other error.
+    """Middleware for CORS, without credentials: there are no cookies.
+
+    An answer that another server has marked, as a router passes it on, is marked anew: who may read
+    it here is said here.
 
     Args:
         app: What answers everything else.
         reply_at: Makes refusals.
         origins: Of the pages that may call the server.
-        methods: By which they may.
-        headers: That they may send.
-        shown: Headers of answers that they may read.
     """
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        *,
-        reply_at: ReplyAt,
-        origins: Sequence[str],
-        methods: Sequence[str],
-        headers: Sequence[str],
-        shown: Sequence[str],
-    ) -> None:
+    def __init__(self, app: ASGIApp, *, reply_at: ReplyAt, origins: Sequence[str]) -> None:
         super().__init__(
             app,
             allow_origins=origins,
-            allow_methods=methods,
-            allow_headers=headers,
+            allow_methods=_METHODS,
+            allow_headers=_SENT,
             allow_credentials=False,
-            expose_headers=shown,
+            expose_headers=_SHOWN,
         )
         self._reply_at = reply_at
+
+    async def send(self, message: Message, send: Send, request_headers: Headers) -> None:
+        """Starlette's, in the place of what another server has said of these things."""
+        if message["type"] == "http.response.start":
+            message.setdefault("headers", [])
+            _unmark(MutableHeaders(scope=message))
+        await super().send(message, send, request_headers)
 
     def preflight_response(self, request_headers: Headers) -> Response:
         """Starlette's answer, or ours with its headers if it is a refusal."""
@@ -82,3 +84,14 @@ class _Refusal(Response):
         """Send it."""
         reply = self._reply_at(scope["path"], self._problem, self._further)
         await reply(scope, receive, send)
+
+
+def _unmark(headers: MutableHeaders) -> None:
+    """Leave out what an answer says of the pages that may read it."""
+    for name in {name for name in headers if name.startswith(_OWN)}:
+        del headers[name]
+    varying = [one.strip() for value in headers.getlist("vary") for one in value.split(",")]
+    if varying:
+        del headers["vary"]
+    if others := [one for one in varying if one.lower() != "origin"]:
+        headers["vary"] = ", ".join(others)

@@ -23,6 +23,7 @@ from service.api.deepl.reply import error_reply_at, is_of_deepl
 from service.errors import draining
 from service.http.arrivals import Arrivals
 from service.http.body import BodyReader
+from service.http.cors import Cors
 from service.http.middleware import Edge
 from service.http.uploads import MAX_FRAME_BYTES
 from service.listening import QuietServer, allow_connections, listen, url_of, uvicorn_config
@@ -50,7 +51,8 @@ class Router:
     """Router that runs once, until a signal.
 
     Args:
-        settings: Address, limits of bodies and connections, detection, pivot, trusted proxies.
+        settings: Address, limits of bodies and connections, detection, pivot, trusted proxies,
+            origins of pages.
         groups: Whom it asks.
         announce: Called with the address when it is listened on.
         resolve: Looks up the names of groups.
@@ -85,8 +87,11 @@ class Router:
         dispatcher = self._new_dispatcher(groups, metrics)
         self._watch = dispatcher.asking.watch
         routes = build_routes(dispatcher, metrics.render)
+        app = self._counted(build_app(routes))
+        if settings.cors_origins:
+            app = Cors(app, reply_at=error_reply_at, origins=settings.cors_origins)
         edge = Edge(
-            self._counted(build_app(routes)),
+            app,
             metrics=metrics,
             routes=[route.path for route in routes],
             clock=time.monotonic,
