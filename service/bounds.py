@@ -15,3 +15,7 @@ MAX_REPLICAS = 256
 
 MAX_FRONTS = 64
 """Processes that answer requests on one port."""
+
+MIN_IDLE_TIMEOUT_SECONDS = 15.0
+"""That a server keeps a connection at least on which nothing comes: routers, which keep theirs for
+less, then never send a request on one that is being closed."""

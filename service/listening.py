@@ -24,7 +24,6 @@ _LOGGER = logging.getLogger("dragoman")
 
 # Answers are there when the sockets close; this bounds clients that do not read theirs.
 CLOSE_SECONDS = 5
-_KEEP_ALIVE_SECONDS = 30
 _SPARE_FILES = 100
 """What the process opens besides connections, with room."""
 
@@ -69,7 +68,7 @@ def uvicorn_config(
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+        timeout_keep_alive=settings.idle_timeout_seconds,  # type: ignore[arg-type]  # any number
         timeout_graceful_shutdown=CLOSE_SECONDS,
     )
 

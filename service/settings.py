@@ -19,7 +19,13 @@ from model.config import StoppingRule
 from model.errors import ConfigError, InputError
 from model.system.cores import MAX_THREADS
 from model.text.languages.tags import canonical_tag
-from service.bounds import MAX_BEAM_SIZE, MAX_FRONTS, MAX_PER_MINUTE, MAX_REPLICAS
+from service.bounds import (
+    MAX_BEAM_SIZE,
+    MAX_FRONTS,
+    MAX_PER_MINUTE,
+    MAX_REPLICAS,
+    MIN_IDLE_TIMEOUT_SECONDS,
+)
 from service.checkpoint_folder import default_checkpoints, listed_items
 from service.environment import ENVIRONMENT_PREFIX, is_service_link, unknown_variables
 from service.networks import Network, parse_network
@@ -181,6 +187,8 @@ class Settings(BaseSettings):
         max_header_bytes: Bytes (64K) of one request's line, where LibreTranslate's clients may put
             the text, and its headers.
         header_timeout_seconds: Time for them to arrive.
+        idle_timeout_seconds: Time after which a connection that waits for its next request is
+            closed; longer than the proxy before the server keeps one.
         max_connections: Connections open at once; a further one takes the place of one that
             waits for a request, or gets a 503.
         documents: Whether documents are translated.
@@ -274,6 +282,9 @@ class Settings(BaseSettings):
         64 * 2**10
     )
     header_timeout_seconds: Seconds = 10.0
+    idle_timeout_seconds: Annotated[
+        float, Field(ge=MIN_IDLE_TIMEOUT_SECONDS, le=86_400.0, allow_inf_nan=False)
+    ] = 75.0
     max_connections: Count = 1000
 
     documents: bool = True

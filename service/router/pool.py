@@ -24,7 +24,7 @@ CONNECT_SECONDS = 3.0
 MAX_IDLE = 64
 """Connections that wait for a request."""
 MAX_IDLE_SECONDS = 10.0
-"""Less than a server keeps one that nothing comes on (30)."""
+"""Less than any server keeps one that nothing comes on (`MIN_IDLE_TIMEOUT_SECONDS`)."""
 MAX_AGE_SECONDS = 60.0
 """After this a connection is not taken again, so that servers that were added get their part."""
 _PROBES = {

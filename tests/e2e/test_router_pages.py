@@ -28,7 +28,7 @@ ASKED: dict[str, tuple[str, str, dict[str, object]]] = {
     "no such glossary": ("GET", "/v2/glossaries/none", {"headers": DEEPL}),
     "no such path": ("GET", "/nowhere", {}),
     "no such method": ("DELETE", "/translate", {}),
-    "no key": ("GET", "/v2/usage", {}),
+    "usage without a key": ("GET", "/v2/usage", {}),
     "a probe": ("GET", "/readyz", {}),
     "a preflight": (
         "OPTIONS",

@@ -4,6 +4,10 @@ import subprocess
 import sys
 
 import pytest
+from fastapi import FastAPI
+
+from service.listening import uvicorn_config
+from service.settings import Settings
 
 SCRIPT = """
 import resource, sys
@@ -41,3 +45,12 @@ def test_a_process_that_may_open_no_file_for_a_connection_does_not_serve() -> No
     )
     assert "this process may open 90 files (ulimit -Hn); it needs 100 and one" in done.stderr
     assert done.returncode == 1
+
+
+@pytest.mark.parametrize("seconds", [None, 620.0])
+def test_an_idle_connection_is_kept_longer_than_load_balancers_keep_theirs(
+    seconds: float | None,
+) -> None:
+    settings = Settings() if seconds is None else Settings(idle_timeout_seconds=seconds)
+    config = uvicorn_config(FastAPI(), settings, lambda _: None, max_connections=9)
+    assert config.timeout_keep_alive == (75.0 if seconds is None else seconds)

@@ -48,6 +48,8 @@ def test_an_empty_variable_is_no_value(monkeypatch: pytest.MonkeyPatch) -> None:
         ("reserved_share", "nan"),
         ("timeout_seconds", "inf"),
         ("hang_seconds", "0.9"),
+        ("idle_timeout_seconds", "14"),
+        ("idle_timeout_seconds", "nan"),
         ("max_restarts", "-1"),
         ("timeout_seconds", "301"),
         ("log_level", "loud"),

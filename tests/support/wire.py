@@ -124,7 +124,9 @@ class Served:
 
 
 @asynccontextmanager
-async def serving_app(pass_on: PassOn | None = None, **limits: float) -> AsyncIterator[Served]:
+async def serving_app(
+    pass_on: PassOn | None = None, *, idle_timeout_seconds: float = 5.0, **limits: float
+) -> AsyncIterator[Served]:
     wire = {"max_header_bytes": LIMIT, "header_timeout_seconds": PATIENCE, "max_connections": 50}
     app = App()
     refused: Counter[str] = Counter()
@@ -140,6 +142,7 @@ async def serving_app(pass_on: PassOn | None = None, **limits: float) -> AsyncIt
         log_config=None,
         access_log=False,
         server_header=False,
+        timeout_keep_alive=idle_timeout_seconds,  # type: ignore[arg-type]  # any number
         timeout_graceful_shutdown=1,
     )
     server = uvicorn.Server(config)

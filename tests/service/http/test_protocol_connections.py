@@ -103,6 +103,33 @@ def test_an_answer_that_is_still_read_is_cut_off_for_nobody(
     run(scenario, max_connections=1)
 
 
+def test_a_connection_without_a_next_request_is_closed_after_its_time_and_makes_room_before(
+    run: Callable[..., None],
+) -> None:
+    async def left_alone(served: Served) -> None:
+        reader, writer = await served.connect()
+        for _ in range(2):
+            writer.write(get())
+            await reader.readuntil(b"fine /")
+        assert await reader.read() == b""
+        assert not served.refused
+        writer.close()
+
+    async def needed(served: Served) -> None:
+        held = [await served.connect() for _ in range(2)]
+        for reader, writer in held:
+            writer.write(get())
+            await reader.readuntil(b"fine /")
+        assert (await served.exchange(get("/", CLOSE))).startswith(b"HTTP/1.1 200")
+        assert await held[0][0].read() == b""
+        assert served.refused == {"displaced": 1}
+        for _, writer in held:
+            writer.close()
+
+    run(left_alone, idle_timeout_seconds=0.2)
+    run(needed, idle_timeout_seconds=86_400.0, max_connections=2)
+
+
 def test_silent_connections_shut_nobody_out(run: Callable[..., None]) -> None:
     async def scenario(served: Served) -> None:
         held = [await served.connect() for _ in range(40)]

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from service.bounds import MIN_IDLE_TIMEOUT_SECONDS
 from service.errors import cut_off
 from service.http.replies import error_content
 from service.router.connection import Asked, BytesBody, Connection
@@ -52,6 +53,10 @@ async def _pool(
     finally:
         pool.close()
         await closed(listening, server.ends)
+
+
+def test_no_connection_is_kept_as_long_as_any_server_keeps_it() -> None:
+    assert MAX_IDLE_SECONDS + CONNECT_SECONDS <= MIN_IDLE_TIMEOUT_SECONDS
 
 
 def test_a_connection_serves_one_request_after_another() -> None:
