@@ -69,8 +69,7 @@ class BodyReader:
         media_type = body_type(request)
         self._check_query(request)
         body = await self.read_bytes(request)
-        if not _is_json(media_type):
-            raise _unsupported(media_type, "application/json")
+        check_json(media_type)
         return await self._decode_object(body)
 
     async def read_query(self, request: Request) -> dict[str, object]:
@@ -105,10 +104,8 @@ class BodyReader:
         body = await self.read_bytes(request)
         if not body:
             return values
-        if _is_json(media_type):
+        if is_json_or_form(media_type):
             return values | await self._decode_object(body)
-        if media_type not in _FORM_TYPES:
-            raise _unsupported(media_type, "application/json or a form")
         return values | await self._decode(body, request.headers["content-type"], "the form")
 
     def _check_query(self, request: Request) -> None:
@@ -206,6 +203,29 @@ def check_encoding(request: Request) -> None:
     length = header_of(scope, b"content-length", "0")
     if length != "0" or header_of(scope, b"transfer-encoding"):  # else there is none
         raise unsupported_encoding(scalar(encoding))
+
+
+def check_json(media_type: str) -> None:
+    """Return if a body of this type is JSON.
+
+    Raises:
+        RequestError: A 400.
+    """
+    if not _is_json(media_type):
+        raise _unsupported(media_type, "application/json")
+
+
+def is_json_or_form(media_type: str) -> bool:
+    """Whether a body of this type is JSON; else it is a form.
+
+    Raises:
+        RequestError: A 400: it is neither.
+    """
+    if _is_json(media_type):
+        return True
+    if media_type not in _FORM_TYPES:
+        raise _unsupported(media_type, "application/json or a form")
+    return False
 
 
 def _is_json(media_type: str) -> bool:

@@ -26,10 +26,17 @@ from service.api.languages import languages_by_likelihood, several_sources
 from service.api.libretranslate.reply import detected_language
 from service.errors import RequestError
 from service.http.arrivals import Arrivals
-from service.http.body import BodyReader, body_type, check_encoding, decode_object
+from service.http.body import (
+    BodyReader,
+    body_type,
+    check_encoding,
+    check_json,
+    decode_object,
+    is_json_or_form,
+)
 from service.http.forms import decode_form
 from service.http.replies import JsonReply
-from service.http.uploads import FORM_TYPE, check_announced
+from service.http.uploads import check_announced
 from service.models.requests.detection import LanguageDetection
 from service.router.asking import Asking, copied
 from service.router.choice import (
@@ -255,16 +262,18 @@ class Dispatcher:
 
 
 def _decoded(request: Request, data: bytes, *, takes_forms: bool) -> Mapping[str, object]:
-    """The values of a body, and of the query string where forms are taken."""
+    """The values of a body, and of the query string where forms are taken.
+
+    Raises:
+        RequestError: A 400, in the words of a server.
+    """
     media_type = body_type(request)
     if not takes_forms:
+        check_json(media_type)
         return decode_object(data)
     values = decode_form(request.scope["query_string"], "", "the query string")
     if not data:
         return values
-    if media_type == "application/json" or media_type.endswith("+json"):
+    if is_json_or_form(media_type):
         return values | decode_object(data)
-    content_type = request.headers.get("content-type", "")
-    if media_type not in (FORM_TYPE, "application/x-www-form-urlencoded"):
-        return values  # a group refuses it in its own words
-    return values | decode_form(data, content_type, "the form")
+    return values | decode_form(data, request.headers["content-type"], "the form")

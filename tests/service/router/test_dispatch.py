@@ -2,13 +2,16 @@
 
 import asyncio
 import json
+from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from starlette.requests import Request
 
-from service.errors import RequestError
+from service.errors import Problem, RequestError
+from service.http.body import BodyReader
 from service.router.directory import directory_of
 from service.router.dispatch import Dispatcher
 from service.router.groups import ConnectError, LostError
@@ -63,6 +66,39 @@ def test_more_texts_than_a_request_may_have_are_not_looked_at(
         asyncio.run(dispatcher.translate(Request(scope | {"query_string": query})))
     problem = caught.value.problem
     assert (problem.status, problem.value, problem.limit) == (413, 4, 3)
+
+
+@pytest.mark.parametrize("media_type", ["text/plain", "text/plain;charset=UTF-8", "", "a/b"])
+@pytest.mark.parametrize(
+    ("path", "values", "accepted"),
+    [
+        ("/translate", {"q": "a", "source": "de", "target": "en"}, "application/json or a form"),
+        ("/v2/translate", {"text": ["a"], "target_lang": "EN"}, "application/json or a form"),
+        ("/v1/translate", {"texts": "a", "source": "de", "target": "en"}, "application/json"),
+    ],
+)
+def test_a_body_of_another_type_is_refused_in_the_words_of_a_server(
+    path: str, values: dict[str, object], accepted: str, media_type: str
+) -> None:
+    data = json.dumps(values).encode()
+    headers = [(b"content-type", media_type.encode())]
+    scope = {"type": "http", "method": "POST", "path": path, "headers": headers}
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": data, "more_body": False}
+
+    def refused(work: Coroutine[Any, Any, object]) -> Problem:
+        with pytest.raises(RequestError) as caught:
+            asyncio.run(work)
+        return caught.value.problem
+
+    request = Request(scope | {"query_string": b""}, receive)
+    with ThreadPoolExecutor(1) as thread:
+        reader = BodyReader(max_bytes=9999, timeout_seconds=9.0, executor=thread)
+        read = reader.read_json if accepted == "application/json" else reader.read_values
+        expected = refused(read(request))
+    assert (expected.status, expected.limit) == (400, accepted)
+    assert refused(_dispatcher(data).translate(request)) == expected
 
 
 GLOSSARY = json.dumps(
