@@ -335,6 +335,17 @@ def test_terms_of_two_tabs_come_together(new_page: Any) -> None:
     assert set(_kept_terms(page)["de>en"]) == {("Bank", "bank"), ("Haus", "homestead")}
 
 
+def test_a_term_of_another_tab_counts_where_the_editor_was_never_opened(new_page: Any) -> None:
+    server = _Detected({"Die Bank": ["de"]})
+    page = new_page(prepare=server.prepare)
+    write(page, "Die Bank", source="de", target="en")
+    other = _second_tab(page)
+    other.click("#open-glossary")
+    _term(other, 0, "Bank", "bench")
+    page.wait_for_timeout(SETTLED_MS)
+    assert server.sent == [("Die Bank", []), ("Die Bank", ["bench"])]
+
+
 def test_a_term_that_another_tab_removed_does_not_come_back(new_page: Any) -> None:
     page = new_page()
     terms = [{"source": "Bank", "target": "bench"}, {"source": "Haus", "target": "homestead"}]

@@ -16,12 +16,14 @@ const isSound = (value) => typeof value === "object" && value !== null
   && Object.values(value).every((terms) => Array.isArray(terms) && terms.every(isTerm));
 
 export class Glossary {
-  /** `elements` are of the editor; `onChange()` is called when a term has changed. */
-  constructor({ elements, onChange }) {
+  /** `elements` are of the editor; `onChange()` is called when a term has changed here, `onOther()` when one has in another tab, once this one is seen. */
+  constructor({ elements, onChange, onOther }) {
     Object.assign(this, { ...elements, onChange, pairs: [], tags: {}, rows: new Map(), every: {}, seen: {} });
     this.kept = new Shared("glossary", {}, isSound, () => {
       this.#read();
-      this.#drawRows();
+      if (this.pairs.length) this.#drawRows(); // else the editor was never opened
+      if (document.hidden) document.addEventListener("visibilitychange", onOther, { once: true });
+      else onOther();
     });
     this.#read();
     this.add.addEventListener("click", () => this.#addTerm());

@@ -46,6 +46,7 @@ const heatMap = new WordTable({
 const glossary = new Glossary({
   elements: { list: byId("term-list"), add: byId("add-term"), pairName: byId("glossary-pair") },
   onChange: changed,
+  onOther: () => sentTerms && sentTerms !== JSON.stringify(currentTerms()) && changed(),
 });
 const history = new History({
   elements: { list: byId("history-list"), none: byId("history-empty"), clear: byId("clear-history"), toggle: byId("keep-history") },
