@@ -144,7 +144,7 @@ def create_app(
         front, spans = _new_front(settings or load_settings(), clock)
     settings = front.settings
     if shared is None:
-        shared = _own_parts(settings, clock)
+        shared = _own_parts(front, clock)
     keys = _key_store(front, held_keys)
     access = Access(_access_policy(settings), shared.limiter, keys, shared.counts)
     documents = document_queue(front, access, partial(_routes_of, front.detection))
@@ -175,8 +175,10 @@ def create_app(
     return app
 
 
-def _own_parts(settings: Settings, clock: Callable[[], float]) -> Shared:
+def _own_parts(front: Front, clock: Callable[[], float]) -> Shared:
+    settings = front.settings
     limiter = RateLimiter(clock, _secret(settings.redis_url))
+    front.metrics.watch_redis(lambda: limiter.is_lost)
     return Shared(
         limiter=limiter,
         counts=CharacterCounts(),

@@ -56,6 +56,11 @@ class RateLimiter:
         self._is_lost = False
         self._retry_at = clock()
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether Redis did not answer when last asked, so that counts are this process's."""
+        return self._is_lost
+
     async def spend(self, kind: str, identity: str, *, limit: int, cost: int = 1) -> float | None:
         """Count `cost` for `identity`, if fewer than `limit` of this kind a minute allow it.
 

@@ -255,6 +255,14 @@ class Metrics:
             "dragoman_max_connections", "Connections that may be open.", registry=self._registry
         ).set(limit)
 
+    def watch_redis(self, is_lost: Callable[[], bool]) -> None:
+        """Also export whether the Redis that limits are shared by is lost."""
+        Gauge(
+            "dragoman_redis_lost",
+            "1 while limits are counted in this process, as Redis did not answer when last asked.",
+            registry=self._registry,
+        ).set_function(is_lost)
+
     def watch_tasks(self, num_tasks: Callable[[], int]) -> None:
         """Also export how many tasks the event loop has; rendered on that loop alone."""
         Gauge(

@@ -7,6 +7,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
+from pydantic import SecretStr
 from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Route
 
@@ -68,6 +69,14 @@ def test_two_apps_share_nothing(tmp_path: Path) -> None:
     first, second = (_get(app, "/metrics").text for app in apps)
     assert 'route="/livez"' in first
     assert 'route="/livez"' not in second
+
+
+def test_a_redis_that_is_lost_is_told_from_the_first_request_that_counts(tmp_path: Path) -> None:
+    nobody = SecretStr("redis://127.0.0.1:9")
+    app = create_app(Settings(checkpoint=tmp_path, redis_url=nobody))
+    assert "\ndragoman_redis_lost 0.0\n" in _get(app, "/metrics").text
+    assert asyncio.run(app.state.shared.limiter.spend("requests", "a", limit=1)) is None
+    assert "\ndragoman_redis_lost 1.0\n" in _get(app, "/metrics").text
 
 
 def test_a_start_that_fails_is_reported_once_and_the_app_says_so(tmp_path: Path) -> None:

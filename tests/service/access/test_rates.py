@@ -246,7 +246,9 @@ def test_a_redis_that_goes_is_done_without_and_taken_up_again(
         answers += [await limiter.spend("requests", "a", limit=2)]
         redis.start()
         clock.now += RETRY_SECONDS
+        assert limiter.is_lost
         answers += [await limiter.spend("requests", "a", limit=2) for _ in range(3)]
+        assert not limiter.is_lost
         await limiter.close()
         return answers
 
@@ -273,7 +275,9 @@ def test_a_redis_that_never_answers_delays_little_and_is_not_asked_again_at_once
         async with await asyncio.start_server(silent, "127.0.0.1", 0) as server:
             port = server.sockets[0].getsockname()[1]
             limiter = RateLimiter(Clock(), f"redis://:pass-word@127.0.0.1:{port}")
+            assert not limiter.is_lost, "it was not asked"
             answers = [await limiter.spend("requests", "a", limit=2) for _ in range(3)]
+            assert limiter.is_lost
             await limiter.close()
         return answers
 
