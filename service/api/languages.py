@@ -78,14 +78,16 @@ def find_tags(code: str, aliases: Mapping[str, str], known: Collection[str]) -> 
 
     Args:
         code: Read without regard to case; a region that is not loaded is left out, and `_` is `-`.
-        aliases: Codes that are not BCP-47 or mean more than they say, in lower case.
+        aliases: Codes that are not BCP-47 or mean more than they say, in lower case. What one says
+            by itself comes after what it stands for: a checkpoint may be called by it.
         known: The loaded languages.
 
     Raises:
         InputError: It is no code.
     """
-    tag = aliases.get(code.lower()) or lenient_tag(code)
-    return [nearer for nearer in lookup_tags(tag) if nearer in known]
+    meant = dict.fromkeys([aliases.get(code.lower()) or lenient_tag(code), lenient_tag(code)])
+    nearest = dict.fromkeys(nearer for tag in meant for nearer in lookup_tags(tag))
+    return [tag for tag in nearest if tag in known]
 
 
 def choose_route(

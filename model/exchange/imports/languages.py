@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from model.errors import InputError
-from model.text.languages.tags import canonical_tag, lookup_tags
+from model.text.languages.tags import canonical_tag, lookup_tags, primary_language
 
 
 def _words(text: str) -> list[str]:
@@ -109,7 +109,9 @@ def language_tag(code: str) -> str | None:
         tag = canonical_tag("-".join((_PREFERRED.get(language, language), *rest)))
     except InputError:
         return None
-    return "zh-Hans" if tag == "zh" else lookup_tags(tag)[-1] if tag.startswith("zh-") else tag
+    if primary_language(tag) != "zh":
+        return tag
+    return next((one for one in reversed(lookup_tags(tag)) if one != "zh"), tag)
 
 
 def split_pair(name: str) -> tuple[str, str] | None:

@@ -31,7 +31,6 @@ _TAG = re.compile(
 )
 _SCRIPTS: Mapping[str, str] = MappingProxyType(
     {
-        "zh": "zh-Hans",
         "zh-CN": "zh-Hans",
         "zh-SG": "zh-Hans",
         "zh-HK": "zh-Hant",
@@ -40,6 +39,26 @@ _SCRIPTS: Mapping[str, str] = MappingProxyType(
     }
 )
 """Tags that say which of two scripts is written there (CLDR, likely subtags)."""
+
+_USUAL_SCRIPTS: Mapping[str, str] = MappingProxyType(
+    {
+        language: script
+        for script, languages in (
+            ("Arab", "ckb fa ks ota pnb ps sd ug ur"),
+            ("Cyrl", "ab ba dng kk ky mn orv sah sr tg tt"),
+            ("Grek", "grc"),
+            ("Guru", "pa"),
+            ("Hans", "zh"),
+            ("Hant", "lzh yue"),
+            ("Hebr", "lad"),
+            ("Latn", "ace akl ang az bjn bs crh gcf ha ia ie io jbo ku la lfn lld max min ms nov"),
+            ("Latn", "osp prg rom sh sq tk tlh tmw uz vo"),
+            ("Tibt", "dz"),
+        )
+        for language in languages.split()
+    }
+)
+"""Usual script of languages that are written, or named by programs, in more than one."""
 
 ARGOS_CODES: Mapping[str, str] = MappingProxyType({"zh": "zh-Hans", "zt": "zh-Hant", "pb": "pt-BR"})
 """Codes of Argos, and so of LibreTranslate, that are no tags, or leave open what is meant."""
@@ -149,18 +168,32 @@ def primary_language(tag: str) -> str:
 def lookup_tags(tag: str) -> tuple[str, ...]:
     """The canonical tags that may stand for one, the nearest first: `de-AT` → `de-AT`, `de`.
 
-    The rule is that of RFC 4647, section 3.4, but a script or an extended language is never left
-    out, which would be another language to its readers: `zh-TW` → `zh-TW`, `zh-Hant`. Another code
-    of the same language comes last: `no` → `no`, `nb`.
+    The rule is that of RFC 4647, section 3.4, but a script or an extended language is left out
+    only where it goes without saying, else it would be another language to its readers: `zh-TW` →
+    `zh-TW`, `zh-Hant`; `sr-Cyrl` → `sr-Cyrl`, `sr`; `sr` → `sr`, `sr-Cyrl`. Another code of the
+    same language comes last: `no` → `no`, `nb`.
     """
     if tag in _SCRIPTS:
-        return tag, _SCRIPTS[tag]
-    parts = tag.split("-")
-    is_second_kept = parts[1:] and parts[1].isalpha() and len(parts[1]) in {3, 4}
-    shortest = 2 if is_second_kept else 1
-    nearer = tuple("-".join(parts[:size]) for size in range(len(parts), shortest - 1, -1))
-    other = _SYNONYMS.get(nearer[-1])
-    return nearer if other is None else (*nearer, other)
+        nearer: tuple[str, ...] = (tag, _SCRIPTS[tag])
+    else:
+        parts = tag.split("-")
+        is_second_kept = parts[1:] and parts[1].isalpha() and len(parts[1]) in {3, 4}
+        shortest = 2 if is_second_kept else 1
+        nearer = tuple("-".join(parts[:size]) for size in range(len(parts), shortest - 1, -1))
+    last = nearer[-1]
+    others = (_with_usual_script(last), without_usual_script(last), _SYNONYMS.get(last))
+    return tuple(dict.fromkeys([*nearer, *filter(None, others)]))
+
+
+def without_usual_script(tag: str) -> str:
+    """The tag without a script that goes without saying: `az-Latn` → `az`, `zh-Hans` → `zh`."""
+    language, _, script = tag.partition("-")
+    return language if script and _USUAL_SCRIPTS.get(language) == script else tag
+
+
+def _with_usual_script(tag: str) -> str | None:
+    script = _USUAL_SCRIPTS.get(tag)
+    return None if script is None else f"{tag}-{script}"
 
 
 @lru_cache(maxsize=_MAX_KEPT)

@@ -8,6 +8,7 @@ from service.api.languages import (
     NO_ALIASES,
     ChosenRoute,
     choose_route,
+    find_tags,
     language_name,
     languages_by_likelihood,
 )
@@ -153,6 +154,18 @@ def test_chinese_is_simplified_where_nothing_else_is_said(
 ) -> None:
     chosen = choose_route(_table(*PAIRS), source="en_US", target=code, aliases=aliases)
     assert _pair(chosen) == EN_ZH
+
+
+@pytest.mark.parametrize("code", ["zh", "ZH", "zh_Hans", "zh-CN", "zh-hans_cn", "zh-SG"])
+def test_chinese_without_a_script_is_found_by_every_name_of_it(code: str) -> None:
+    assert find_tags(code, LIBRETRANSLATE_ALIASES, ("en", "zh")) == ["zh"]
+    assert find_tags(code, NO_ALIASES, ("en", "zh", "zh-Hant")) == ["zh"]
+
+
+def test_what_an_alias_says_by_itself_comes_after_what_it_stands_for() -> None:
+    assert find_tags("pb", LIBRETRANSLATE_ALIASES, ("pb",)) == ["pb"]
+    assert find_tags("zt", LIBRETRANSLATE_ALIASES, ("zt", "zh-Hant")) == ["zh-Hant", "zt"]
+    assert find_tags("zh-TW", LIBRETRANSLATE_ALIASES, ("zh", "zh-Hans")) == []
 
 
 def test_a_language_without_a_name_is_called_by_its_tag() -> None:

@@ -93,8 +93,14 @@ def test_the_primary_language_is_what_stands_before_the_first_hyphen() -> None:
         ("zh-Hant-TW", ("zh-Hant-TW", "zh-Hant")),
         ("sr-Latn", ("sr-Latn",)),
         ("zh-yue", ("zh-yue",)),
+        ("sr-Cyrl", ("sr-Cyrl", "sr")),
+        ("sr-RS", ("sr-RS", "sr", "sr-Cyrl")),
+        ("az-Latn-AZ", ("az-Latn-AZ", "az-Latn", "az")),
+        ("kk", ("kk", "kk-Cyrl")),
         ("zh", ("zh", "zh-Hans")),
-        ("zh-CN", ("zh-CN", "zh-Hans")),
+        ("zh-Hans", ("zh-Hans", "zh")),
+        ("zh-Hant", ("zh-Hant",)),
+        ("zh-CN", ("zh-CN", "zh-Hans", "zh")),
         ("zh-TW", ("zh-TW", "zh-Hant")),
         ("es-419", ("es-419", "es")),
         ("no", ("no", "nb")),
@@ -102,7 +108,9 @@ def test_the_primary_language_is_what_stands_before_the_first_hyphen() -> None:
         ("iw", ("iw", "he")),
     ],
 )
-def test_regions_may_be_left_out_and_scripts_may_not(tag: str, expected: tuple[str, ...]) -> None:
+def test_regions_may_be_left_out_and_scripts_only_where_they_go_without_saying(
+    tag: str, expected: tuple[str, ...]
+) -> None:
     assert lookup_tags(tag) == expected
 
 
