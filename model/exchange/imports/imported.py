@@ -88,7 +88,8 @@ class ImportOptions:
     """Options of an import: facts of a model that its files do not tell.
 
     Attributes:
-        pairs: Source and target tags, canonical; empty takes what the files say.
+        pairs: Source and target tags, canonical, which may be others that stand for those of the
+            model (`model.exchange.imports.languages.nearest_tag`); empty takes what the files say.
         family: Of multilingual networks (`model.exchange.imports.language_tokens.FAMILIES`), for
             files that do not tell; None takes what they say.
         carried: Directions among `pairs`, with what asks for them as an export carried it along:

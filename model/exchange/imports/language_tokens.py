@@ -12,7 +12,12 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-from model.exchange.imports.languages import first_of_each, flores_tag, language_tag
+from model.exchange.imports.languages import (
+    first_of_each,
+    flores_tag,
+    language_tag,
+    nearest_pairs,
+)
 from model.text.languages.tags import Language, LanguagePair, all_pairs, canonical_tag
 
 Place = Literal["both sides", "source"]
@@ -173,7 +178,7 @@ def chosen_directions(
 
     Args:
         languages: Each of them is translated into each other.
-        wanted: Source and target tags; empty for all.
+        wanted: Source and target tags, or others that stand for them; empty for all.
         names: Of the model. Where one says that English is the only source or target
             (one-to-many, x-en), all others are left out; the first that says it counts.
 
@@ -181,10 +186,13 @@ def chosen_directions(
         Languages, pairs, and what is in the way of those that are wanted.
     """
     known = {language.tag: language for language in languages}
+    wanted = nearest_pairs(wanted, known, known)
     missing = {tag for pair in wanted for tag in pair} - known.keys()
     if missing:
         has = ", ".join(sorted(known))
         return (), (), [f"does not have {', '.join(sorted(missing))}; it has {has}"]
+    if same := [source for source, target in wanted if source == target]:
+        return (), (), [f"{same[0]} is asked for as source and target of one direction"]
     if wanted:
         tags = dict.fromkeys(tag for pair in wanted for tag in pair)
         chosen, places = all_pairs(known[tag] for tag in tags), set(wanted)
@@ -205,12 +213,13 @@ def opus_directions(
 
     Args:
         pieces: Of its vocabulary, by id.
-        wanted: Source and target tags.
+        wanted: Source and target tags; of a target with a token any tag that stands for it.
 
     Returns:
         The directions, and what is in the way.
     """
     tokens = FAMILIES["opus-mt"].tokens(pieces)
+    wanted = nearest_pairs(wanted, (), tokens)
     missing = sorted({target for _, target in wanted} - tokens.keys()) if tokens else []
     if missing:
         has = ", ".join(sorted(tokens))

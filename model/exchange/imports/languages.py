@@ -2,15 +2,21 @@
 
 Owns the tables: ISO 639-3 to the shorter code that BCP-47 prefers (RFC 5646, section 2.2.1), with
 the languages that stand for their macrolanguage; the families of ISO 639-5; the 202 codes of
-FLORES-200 in the order of NLLB's vocabulary. What a tag may stand for is
-`model.text.languages.tags`.
+FLORES-200 in the order of NLLB's vocabulary. Owns the tag of what a person types for a language,
+and which of a network's languages it is. What a tag may stand for is `model.text.languages.tags`.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 from model.errors import InputError
-from model.text.languages.tags import canonical_tag, lookup_tags, primary_language
+from model.text.languages.tags import (
+    ARGOS_CODES,
+    canonical_tag,
+    lenient_tag,
+    lookup_tags,
+    primary_language,
+)
 
 
 def _words(text: str) -> list[str]:
@@ -82,6 +88,9 @@ _FAMILIES = frozenset(
 )
 """ISO 639-5, and what stands for several languages or an unknown one."""
 
+_TOLD_APART = frozenset({"quy"})
+"""Codes of `_PREFERRED` that a network tells from their macrolanguage (MADLAD-400)."""
+
 
 def flores_tag(code: str) -> str | None:
     """The tag of a code such as `deu_Latn`, without a script that goes without saying.
@@ -112,6 +121,39 @@ def language_tag(code: str) -> str | None:
     if primary_language(tag) != "zh":
         return tag
     return next((one for one in reversed(lookup_tags(tag)) if one != "zh"), tag)
+
+
+def typed_tag(code: str) -> str:
+    """The tag of a language as a person writes it: in any program's code, with `_` or `-`.
+
+    `zh`, `zh_CN` and `zho_Hans` → `zh-Hans`; `eng` and `eng_Latn` → `en`; `pb` → `pt-BR`.
+
+    Raises:
+        InputError: It is none.
+    """
+    tag = ARGOS_CODES.get(code.lower()) or lenient_tag(code)
+    language, _, rest = tag.partition("-")
+    if f"{language}_{rest}" in FLORES_CODES:
+        return flores_tag(f"{language}_{rest}") or tag
+    is_region_of_chinese = language == "zh" and len(rest) == 2
+    if is_region_of_chinese or (len(language) == 3 and language not in _TOLD_APART):
+        return language_tag(tag) or tag
+    return tag
+
+
+def nearest_tag(tag: str, known: Container[str]) -> str:
+    """Which of the known tags one stands for, as for a request; the tag itself if it is none."""
+    preferred = language_tag(tag)
+    more = () if preferred is None else lookup_tags(preferred)
+    return next((nearer for nearer in (*lookup_tags(tag), *more) if nearer in known), tag)
+
+
+def nearest_pairs(
+    wanted: Sequence[tuple[str, str]], sources: Container[str], targets: Container[str]
+) -> tuple[tuple[str, str], ...]:
+    """Source and target tags, each the nearest that is known; every pair once."""
+    pairs = ((nearest_tag(one, sources), nearest_tag(other, targets)) for one, other in wanted)
+    return tuple(dict.fromkeys(pairs))
 
 
 def split_pair(name: str) -> tuple[str, str] | None:

@@ -17,6 +17,7 @@ from model.exchange.imports.imported import (
     Importer,
     ImportOptions,
 )
+from model.exchange.imports.languages import nearest_pairs
 from model.exchange.model_card import card_licence
 from model.system.host_memory import free_memory, readable_bytes
 from model.system.out_of_memory import is_out_of_memory
@@ -83,7 +84,11 @@ def _asked(options: ImportOptions, carried: Carried) -> ImportOptions:
     Where a person names the family, that says what asks for directions.
     """
     directions = carried.directions
-    wanted = options.pairs or tuple((pair.source, pair.target) for pair in directions)
+    sources = [pair.source for pair in directions]
+    targets = [pair.target for pair in directions]
+    wanted = nearest_pairs(options.pairs, sources, targets) or tuple(
+        (pair.source, pair.target) for pair in directions
+    )
     if options.family is not None:
         return replace(options, pairs=wanted)
     places = set(wanted)

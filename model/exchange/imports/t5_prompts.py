@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from model.errors import shown
 from model.exchange.imports.language_tokens import FAMILIES, chosen_directions
+from model.exchange.imports.languages import nearest_pairs
 from model.text.languages.tags import Language, LanguagePair
 from model.text.subwords.pieces import PieceModel
 
@@ -85,6 +86,7 @@ def _in_words(pieces: PieceModel, wanted: Sequence[tuple[str, str]]) -> Prompted
     if not wanted:
         problem = "has no language tags among its pieces; it must be said what it translates"
         return Prompted(problems=(problem,))
+    wanted = nearest_pairs(wanted, _T5_NAMES, _T5_NAMES)
     problems = [
         f"T5 has no word for the language {shown(tag)}; it knows {', '.join(_T5_NAMES)}"
         for tag in dict.fromkeys(tag for pair in wanted for tag in pair)

@@ -11,8 +11,8 @@ from typing import get_args
 
 from model.errors import ConfigError, ForeignModelError, InputError
 from model.exchange.imports.language_tokens import FAMILIES
+from model.exchange.imports.languages import typed_tag
 from model.system.paths import as_text
-from model.text.languages.tags import lenient_tag
 
 HELP = "make a checkpoint of a model of another program (Hugging Face, Marian, CTranslate2, …)"
 
@@ -124,7 +124,7 @@ def _pairs(sources: str | None, targets: str | None) -> tuple[tuple[str, str], .
 
 def _tags(flag: str, words: str) -> list[str]:
     try:
-        return list(dict.fromkeys(lenient_tag(word.strip()) for word in words.split(",")))
+        return list(dict.fromkeys(typed_tag(word.strip()) for word in words.split(",")))
     except InputError as error:
         raise ConfigError(f"{flag}: {error}") from error
 

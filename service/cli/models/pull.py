@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from model.errors import ConfigError, InputError, UnreadableModelError, one_line
+from model.exchange.imports.languages import typed_tag
 from model.system.paths import is_file
-from model.text.languages.tags import lenient_tag
 from service.cli.models import convert as conversion
 from service.cli.models.pulled import Place, place_of
 from service.cli.models.registry_text import described, human_bytes
@@ -263,10 +263,10 @@ def _pairs_of(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
         try:
             if not colon:
                 raise ConfigError("--pair is a direction such as de:en")
-            pairs.append((lenient_tag(source), lenient_tag(target)))
+            pairs.append((typed_tag(source), typed_tag(target)))
         except InputError as error:
             raise ConfigError(f"--pair: {error}") from error
-    return tuple(pairs)
+    return tuple(dict.fromkeys(pairs))
 
 
 def _command(arguments: argparse.Namespace, name: str) -> str:

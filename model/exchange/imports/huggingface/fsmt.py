@@ -29,7 +29,7 @@ from model.exchange.imports.huggingface.weights import (
 )
 from model.exchange.imports.huggingface.whole import checked_tensors, whole_model
 from model.exchange.imports.imported import ImportedModel, ImportOptions
-from model.exchange.imports.languages import language_tag
+from model.exchange.imports.languages import language_tag, nearest_pairs
 from model.text.languages.tags import LanguagePair
 from model.text.subwords.bpe import MAX_MERGES_BYTES, Merges
 from model.text.subwords.moses import MosesBpe
@@ -152,7 +152,7 @@ def _pair(
     found = (tags[0], tags[1])
     folder.problems += [
         f"translates from {found[0]} to {found[1]}, not from {source} to {target}"
-        for source, target in options.pairs
+        for source, target in nearest_pairs(options.pairs, found[:1], found[1:])
         if (source, target) != found
     ]
     return LanguagePair(source=found[0], target=found[1])

@@ -12,6 +12,7 @@ from pathlib import Path
 from model.errors import ForeignModelError
 from model.exchange.imports.imported import ImportedModel, ImportOptions
 from model.exchange.imports.language_tokens import FAMILIES, opus_tag
+from model.exchange.imports.languages import nearest_pairs
 from model.exchange.imports.marian.files import read_small
 from model.exchange.imports.marian.importer import (
     find_files,
@@ -184,8 +185,9 @@ def _pairs(
     is_tagged = bool(labels) and (readme.needs_label or len(readme.targets) != 1)
     tokens = _tokens(labels) if is_tagged else {}
     targets = tokens if is_tagged else _by_tag(readme.targets)
-    asked = options.pairs or [
-        (source, target) for source in _by_tag(readme.sources) for target in targets
+    sources = _by_tag(readme.sources)
+    asked: Sequence[tuple[str, str]] = nearest_pairs(options.pairs, sources, targets) or [
+        (source, target) for source in sources for target in targets
     ]
     missing = [target for _, target in asked if is_tagged and target not in tokens]
     if missing:

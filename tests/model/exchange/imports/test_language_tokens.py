@@ -124,6 +124,23 @@ def test_wanted_directions_are_taken_and_others_named() -> None:
     )
 
 
+def test_a_wanted_language_may_have_another_tag_than_the_networks() -> None:
+    nllb = FAMILIES["nllb"].languages(["eng_Latn", "zho_Hans", "nob_Latn"])
+    _, pairs, problems = chosen_directions(nllb, (("en", "zh"), ("en", "no"), ("en", "zh-Hans")))
+    assert problems == []
+    assert [(pair.target, pair.target_prefix) for pair in pairs] == [
+        ("zh-Hans", ("zho_Hans",)),
+        ("nb", ("nob_Latn",)),
+    ]
+    assert chosen_directions(nllb, (("zh", "zh-CN"),)) == (
+        *((), ()),
+        ["zh-Hans is asked for as source and target of one direction"],
+    )
+    pairs, problems = opus_directions([">>cmn_Hans<<", ">>cmn_Hant<<"], (("en", "zh"),))
+    assert (pairs[0].target, pairs[0].source_prefix) == ("zh-Hans", (">>cmn_Hans<<",))
+    assert problems == []
+
+
 def test_an_opus_model_says_its_source_by_its_name_alone() -> None:
     pieces = [">>deu<<", ">>fra<<"]
     assert opus_name_pairs("opus-mt-tc-big-en-mul", pieces) == (("en", "de"), ("en", "fr"))

@@ -6,8 +6,10 @@ from model.exchange.imports.languages import (
     first_of_each,
     flores_tag,
     language_tag,
+    nearest_tag,
     plain_pair,
     split_pair,
+    typed_tag,
 )
 from model.text.languages.tags import canonical_tag
 
@@ -70,6 +72,40 @@ def test_a_script_is_left_out_where_it_goes_without_saying(code: str, tag: str |
 )
 def test_codes_become_tags(code: str, tag: str | None) -> None:
     assert language_tag(code) == tag
+
+
+@pytest.mark.parametrize(
+    ("code", "tag"),
+    [
+        ("zh", "zh-Hans"),
+        ("ZH", "zh-Hans"),
+        ("zh_TW", "zh-Hant"),
+        ("zh-Hant-HK", "zh-Hant-HK"),
+        ("zt", "zh-Hant"),
+        ("pb", "pt-BR"),
+        ("eng", "en"),
+        ("cmn", "zh-Hans"),
+        ("eng_Latn", "en"),
+        ("zho_hant", "zh-Hant"),
+        ("quy_Latn", "qu"),
+        ("quy", "quy"),
+        ("srp-Latn", "sr-Latn"),
+        ("ber", "ber"),
+        ("de-AT", "de-AT"),
+        ("no", "no"),
+    ],
+)
+def test_a_person_may_write_any_programs_code(code: str, tag: str) -> None:
+    assert typed_tag(code) == tag
+
+
+def test_the_nearest_of_a_networks_languages_is_meant() -> None:
+    known = {"nb", "nn", "qu", "zh-Hans", "az", "pt"}
+    for tag, nearest in (
+        *(("no", "nb"), ("quy", "qu"), ("zh", "zh-Hans"), ("az-Latn", "az"), ("pt-BR", "pt")),
+        *(("zh-TW", "zh-TW"), ("az-Cyrl", "az-Cyrl"), ("de", "de")),
+    ):
+        assert nearest_tag(tag, known) == nearest
 
 
 def test_of_several_codes_with_one_tag_the_first_stands() -> None:

@@ -1,4 +1,5 @@
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -6,6 +7,8 @@ import pytest
 from model.checkpoint.description.config_file import read_manifest
 from model.errors import ForeignModelError
 from model.exchange.imports import formats
+from model.exchange.imports.imported import ImportedModel
+from model.text.languages.tags import LanguagePair
 from service.cli.main import main
 from service.cli.models.convert import print_error
 from support.made_imports import MadeImporter, write_made_model
@@ -39,6 +42,31 @@ def test_a_checkpoint_is_written_and_named(
     words = "dragoman convert foreign out --compute float16 --name mine --licence MIT"
     assert f"{words} --from en,DE --to zh-hans,de" in card
     assert str(tmp_path) not in card
+
+
+@pytest.mark.parametrize("written", ["zh", "zho", "zho_Hans", "zh-CN"])
+def test_what_is_converted_for_a_code_is_asked_for_by_it(
+    source: Path,
+    tmp_path: Path,
+    importer: MadeImporter,
+    capsys: pytest.CaptureFixture[str],
+    written: str,
+) -> None:
+    def as_asked(imported: ImportedModel) -> ImportedModel:
+        assert importer.options is not None
+        pairs = [LanguagePair(source=one, target=two) for one, two in importer.options.pairs]
+        return replace(imported, pairs=tuple(pairs))
+
+    importer.change = as_asked
+    output = tmp_path / "served" / "out"
+    output.parent.mkdir()
+    assert main(["convert", str(source), str(output), "--from", "eng", "--to", written]) == 0
+    assert main(["models", "--checkpoint", str(output.parent), "--from", "en", "--to", "zh"]) == 0
+    assert "en → zh-Hans" in capsys.readouterr().out
+    flags = ["--checkpoint", str(output), "--from", "en", "--text", "a"]
+    for code in ("zh", "zh-Hans"):
+        assert main(["translate", *flags, "--to", code]) == 0
+    assert "language pairs fit" not in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("importer")

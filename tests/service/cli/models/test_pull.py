@@ -232,6 +232,16 @@ def test_a_direction_may_be_named(
     assert "--pair EN:zh-hant --pair en:de" in card
 
 
+def test_one_direction_may_be_written_in_several_ways(
+    mirror: Mirror, package: bytes, importer: MadeImporter
+) -> None:
+    _put_hub_archive(mirror, package)
+    flags = ["--pair", "en:zh", "--pair", "eng:zho_Hans", "--pair", "en:pb"]
+    assert main(["pull", "owner/made-en-zh", *flags]) == 0
+    assert importer.options is not None
+    assert importer.options.pairs == (("en", "zh-Hans"), ("en", "pt-BR"))
+
+
 def test_the_directions_that_a_name_suggests_are_left_to_the_files(
     mirror: Mirror, package: bytes, importer: MadeImporter
 ) -> None:
