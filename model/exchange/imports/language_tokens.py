@@ -18,7 +18,14 @@ from model.exchange.imports.languages import (
     language_tag,
     nearest_pairs,
 )
-from model.text.languages.tags import Language, LanguagePair, all_pairs, canonical_tag
+from model.text.languages.tags import (
+    Language,
+    LanguagePair,
+    all_pairs,
+    canonical_tag,
+    primary_language,
+    without_usual_script,
+)
 
 Place = Literal["both sides", "source"]
 """A token of each side's own language before both, or the target's token before the source."""
@@ -55,12 +62,15 @@ class TokenFamily:
         pattern: Of a token; its first group is the code.
         tag: The BCP-47 tag of a code; None where it has none.
         place: Where tokens stand.
+        drops_usual_scripts: Whether codes name scripts that go without saying, which tags do not:
+            `>>aze_Latn<<` is `az`, beside an `>>aze<<` `az-Latn`.
     """
 
     title: str
     pattern: re.Pattern[str]
     tag: Callable[[str], str | None]
     place: Place
+    drops_usual_scripts: bool = False
 
     def __repr__(self) -> str:
         return f"<TokenFamily {self.title}>"
@@ -69,9 +79,10 @@ class TokenFamily:
         """BCP-47 tag → token; of several for one language that which names a script or region."""
         found = [(piece, match[1]) for piece in pieces if (match := self.pattern.fullmatch(piece))]
         precise = [(piece, code) for piece, code in found if "_" in code]
-        return first_of_each((piece, self.tag(code)) for piece, code in found) | first_of_each(
+        tokens = first_of_each((piece, self.tag(code)) for piece, code in found) | first_of_each(
             (piece, self.tag(code)) for piece, code in precise
         )
+        return without_usual_scripts(tokens) if self.drops_usual_scripts else tokens
 
     def languages(self, pieces: Iterable[str]) -> tuple[Language, ...]:
         """The languages of a vocabulary, with what asks for them."""
@@ -128,6 +139,17 @@ def opus_tag(code: str) -> str | None:
     return _OPUS_CODES.get(code, language_tag(code))
 
 
+def without_usual_scripts(codes: Mapping[str, str]) -> dict[str, str]:
+    """Tag → code; no tag has a script that goes without saying, unless one without it is there.
+
+    Chinese is always named with its script.
+    """
+    plain = {
+        tag: tag if primary_language(tag) == "zh" else without_usual_script(tag) for tag in codes
+    }
+    return {tag if plain[tag] in codes else plain[tag]: code for tag, code in codes.items()}
+
+
 FAMILIES: Mapping[str, TokenFamily] = MappingProxyType(
     {
         "nllb": TokenFamily(
@@ -165,6 +187,7 @@ FAMILIES: Mapping[str, TokenFamily] = MappingProxyType(
             pattern=re.compile(">>([^<>]{2,40})<<"),
             tag=opus_tag,
             place="source",
+            drops_usual_scripts=True,
         ),
     }
 )

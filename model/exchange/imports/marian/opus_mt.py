@@ -11,7 +11,7 @@ from pathlib import Path
 
 from model.errors import ForeignModelError
 from model.exchange.imports.imported import ImportedModel, ImportOptions
-from model.exchange.imports.language_tokens import FAMILIES, opus_tag
+from model.exchange.imports.language_tokens import FAMILIES, opus_tag, without_usual_scripts
 from model.exchange.imports.languages import nearest_pairs
 from model.exchange.imports.marian.files import read_small
 from model.exchange.imports.marian.importer import (
@@ -218,7 +218,7 @@ def _by_tag(codes: Sequence[str]) -> dict[str, str]:
         tag = opus_tag(code)
         if tag is not None:
             found[tag] = code
-    return dict(sorted(found.items()))
+    return dict(sorted(without_usual_scripts(found).items()))
 
 
 def _licence(folder: Path) -> str | None:

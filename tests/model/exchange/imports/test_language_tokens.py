@@ -7,8 +7,8 @@ from model.exchange.imports.language_tokens import (
     opus_name_pairs,
     opus_tag,
 )
-from model.exchange.imports.languages import language_tag
-from model.text.languages.tags import canonical_tag
+from model.exchange.imports.languages import FLORES_CODES, flores_tag, language_tag
+from model.text.languages.tags import canonical_tag, without_usual_script
 
 _CODES = """
     Arab Armn Beng CA Cans Cher Cyrl Deva Ethi Geor Grek Gujr Guru Hans Hant Hebr IR Jpan Khmr
@@ -78,6 +78,44 @@ def test_a_token_with_a_script_goes_before_one_without() -> None:
     opus = FAMILIES["opus-mt"]
     assert opus.tokens(pieces) == {"zh-Hans": ">>cmn_Hans<<", "de": ">>deu<<"}
     assert opus.untagged(pieces) == (">>cmn<<", ">>ber<<")
+
+
+def test_the_usual_script_of_a_label_goes_without_saying() -> None:
+    opus = FAMILIES["opus-mt"]
+    labels = "aze_Latn kaz_Cyrl kaz_Latn kir_Cyrl bos_Latn srp_Cyrl srp_Latn uzb_Cyrl deu"
+    tags = "az kk kk-Latn ky bs sr sr-Latn uz-Cyrl de"
+    pieces = [f">>{label}<<" for label in labels.split()]
+    assert opus.tokens(pieces) == dict(zip(tags.split(), pieces, strict=True))
+    _, problems = opus_directions(pieces, (("en", "az"), ("en", "sr-Cyrl"), ("en", "uz")))
+    assert problems == [f"has no token for the target uz; it has {', '.join(sorted(tags.split()))}"]
+    pairs, _ = opus_directions(pieces, (("en", "az"), ("en", "sr-Cyrl")))
+    assert [(pair.target, *pair.source_prefix) for pair in pairs] == [
+        ("az", ">>aze_Latn<<"),
+        ("sr", ">>srp_Cyrl<<"),
+    ]
+
+
+def test_a_label_beside_one_without_its_script_keeps_it() -> None:
+    pieces = [">>tuk<<", ">>tuk_Latn<<", ">>cmn_Hans<<", ">>cmn_Hant<<"]
+    assert FAMILIES["opus-mt"].tokens(pieces) == {
+        "tk": ">>tuk<<",
+        "tk-Latn": ">>tuk_Latn<<",
+        "zh-Hans": ">>cmn_Hans<<",
+        "zh-Hant": ">>cmn_Hant<<",
+    }
+
+
+def test_usual_scripts_are_those_of_flores() -> None:
+    """The codes of NLLB with one script for a language say which is usual."""
+    scripts: dict[str, set[str]] = {}
+    for code in FLORES_CODES:
+        tag = str(flores_tag(code))
+        if "-" not in tag:
+            scripts.setdefault(tag, set()).add(code[4:])
+    for language, (script,) in scripts.items():
+        for other in ("Arab", "Cyrl", "Deva", "Guru", "Hant", "Latn", "Tibt"):
+            plain = without_usual_script(f"{language}-{other}")
+            assert plain == f"{language}-{other}" or other == script
 
 
 def test_codes_that_opus_alone_has_are_japanese_and_brazilian_portuguese() -> None:

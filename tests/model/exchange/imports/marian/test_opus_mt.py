@@ -132,6 +132,10 @@ def test_a_checkpoint_cleans_text_as_the_release_does(tmp_path: Path) -> None:
         ),
         ("* source language(s): en\n* target language(s): jap\n", [("en", "ja", ())]),
         (
+            "* source language(s): aze_Latn kaz_Cyrl kaz_Latn\n* target language(s): eng\n",
+            [("az", "en", ()), ("kk", "en", ()), ("kk-Latn", "en", ())],
+        ),
+        (
             "* download: [o](https://example.org/OPUS-MT-models/en-jap/opus-2020-01-08.zip)\n",
             [("en", "ja", ())],
         ),
@@ -175,7 +179,7 @@ def with_labels(folder: Path, labels: str) -> Path:
                 "zh-Hant": ">>cmn_Hant<<",
                 "nan": ">>nan<<",
                 "yue-Hans": ">>yue_Hans<<",
-                "yue-Hant": ">>yue_Hant<<",
+                "yue": ">>yue_Hant<<",
             },
         ),
         ("cmn zho", {"zh-Hans": ">>zho<<"}),
