@@ -16,6 +16,7 @@ from model.exchange.imports.languages import (
     first_of_each,
     flores_tag,
     language_tag,
+    listed_tag,
     nearest_pairs,
 )
 from model.text.languages.tags import (
@@ -50,7 +51,9 @@ _FROM_ENGLISH = re.compile(r"one-to-many|(?<![a-z])en-x(?![a-z])")
 _INTO_ENGLISH = re.compile(r"many-to-one|(?<![a-z])x-en(?![a-z])")
 _OPUS_CODES: Mapping[str, str] = MappingProxyType({"jap": "ja", "pob": "pt-BR"})
 """Codes that OPUS has of its own; in ISO 639-3 they are small languages of America."""
-_OPUS_NAME = re.compile(r"opus-mt-(?:tc-\w+-|tiny-)?([A-Za-z_]+)-([A-Za-z_]+)")
+_OPUS_NAME = re.compile(r"opus-mt-(?:tc-(?:\w+-){1,2}?|tiny-)?([A-Za-z_+]+)-([A-Za-z_+]+)")
+_REGIONAL = frozenset({"es_ar", "fr_be", "fr_ca", "nl_be", "pt_br", "zh_tw"})
+"""Names of a language in a region whose code is that of another language, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,8 +268,30 @@ def opus_name_pairs(name: str, pieces: Iterable[str]) -> tuple[tuple[str, str], 
 
 
 def opus_pairs(codes: tuple[str, str], pieces: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """Tags of a model whose source and target have these codes; all targets that have tokens."""
-    source, target = map(opus_tag, codes)
-    tokens = FAMILIES["opus-mt"].tokens(pieces)
-    targets = list(tokens) or ([] if target is None else [target])
-    return () if source is None else tuple((source, tag) for tag in targets if tag != source)
+    """Tags of a model whose source and target have these codes, each of one language or several.
+
+    All targets that have tokens; without tokens a model cannot be asked for one of several.
+    """
+    sources, named = map(opus_tags, codes)
+    targets = tuple(FAMILIES["opus-mt"].tokens(pieces)) or (named if len(named) == 1 else ())
+    return tuple((source, target) for source in sources for target in targets if source != target)
+
+
+def opus_tags(code: str) -> tuple[str, ...]:
+    """Tags of the languages that one side of a name says: `cat_oci_spa` → `ca`, `oc`, `es`.
+
+    Nothing where a part is none: a family of languages, or a word.
+    """
+    found = [_joined_tags(part) for part in code.split("+")]
+    return tuple(dict.fromkeys(tag for tags in found for tag in tags)) if all(found) else ()
+
+
+def _joined_tags(code: str) -> tuple[str, ...]:
+    """Of one code with a script or region, or of several codes with `_` between them."""
+    parts = code.split("_")
+    is_list = code not in _REGIONAL and all(
+        part.islower() and (listed_tag(part) if len(part) == 2 else len(part) == 3)
+        for part in parts
+    )
+    tags = [opus_tag(part) for part in (parts if is_list else [code])]
+    return () if None in tags else tuple(filter(None, tags))

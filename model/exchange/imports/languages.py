@@ -108,11 +108,14 @@ def language_tag(code: str) -> str | None:
     """The tag of a code of two or three letters, with a script or a region: `deu`, `pt_br`.
 
     Chinese is named by its script: `zho` → `zh-Hans`, `cmn_Hant` and `zh_TW` → `zh-Hant`. None of
-    what is none, or is that of a family of languages.
+    what is none, or is that of a family of languages, or has a part of three letters behind the
+    first: no program writes extended languages, but lists of languages (`cat_oci_spa`).
     """
     first, *rest = code.replace("_", "-").split("-")
     language = first.lower()
     if len(language) not in {2, 3} or language in _FAMILIES:
+        return None
+    if any(len(part) == 3 and part.isalpha() for part in rest):
         return None
     try:
         tag = canonical_tag("-".join((_PREFERRED.get(language, language), *rest)))
@@ -163,7 +166,7 @@ def split_pair(name: str) -> tuple[str, str] | None:
             left, right = name[:place], name[place:]
             if separator and not right.startswith(separator):
                 continue
-            tags = _listed_tag(left), _listed_tag(right.removeprefix(separator))
+            tags = listed_tag(left), listed_tag(right.removeprefix(separator))
             if tags[0] is not None and tags[1] is not None:
                 return tags[0], tags[1]
     return None
@@ -178,7 +181,7 @@ def plain_pair(name: str) -> tuple[str, str] | None:
     return split_pair(name) if is_plain else None
 
 
-def _listed_tag(code: str) -> str | None:
+def listed_tag(code: str) -> str | None:
     """As `language_tag`, of languages that the table has."""
     return language_tag(code) if code.partition("_")[0] in _LISTED else None
 

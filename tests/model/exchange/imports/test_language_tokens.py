@@ -1,3 +1,5 @@
+import pytest
+
 from model.exchange.imports.language_tokens import (
     FAMILIES,
     MBART_CODES,
@@ -5,7 +7,9 @@ from model.exchange.imports.language_tokens import (
     mbart_tag,
     opus_directions,
     opus_name_pairs,
+    opus_pairs,
     opus_tag,
+    opus_tags,
 )
 from model.exchange.imports.languages import FLORES_CODES, flores_tag, language_tag
 from model.text.languages.tags import canonical_tag, without_usual_script
@@ -177,6 +181,38 @@ def test_a_wanted_language_may_have_another_tag_than_the_networks() -> None:
     pairs, problems = opus_directions([">>cmn_Hans<<", ">>cmn_Hant<<"], (("en", "zh"),))
     assert (pairs[0].target, pairs[0].source_prefix) == ("zh-Hans", (">>cmn_Hans<<",))
     assert problems == []
+
+
+@pytest.mark.parametrize(
+    ("code", "tags"),
+    [
+        ("cat_oci_spa", ("ca", "oc", "es")),
+        ("cat+oci+spa", ("ca", "oc", "es")),
+        ("fi_nb_no_nn_ru_sv_en", ("fi", "nb", "no", "nn", "ru", "sv", "en")),
+        ("en_el", ("en", "el")),
+        ("cmn_zho", ("zh-Hans",)),
+        ("pt_br", ("pt-BR",)),
+        ("es_MX+es_ES", ("es-MX", "es-ES")),
+        ("cmn_Hant", ("zh-Hant",)),
+        ("en", ("en",)),
+        ("eng_gem", ()),
+        ("NORTH_EU", ()),
+        ("mul", ()),
+    ],
+)
+def test_a_side_of_a_name_says_one_language_or_several(code: str, tags: tuple[str, ...]) -> None:
+    assert opus_tags(code) == tags
+
+
+def test_a_name_with_several_sources_has_a_pair_for_each() -> None:
+    into_english = (("ca", "en"), ("oc", "en"), ("es", "en"))
+    assert opus_name_pairs("opus-mt-tc-big-cat_oci_spa-en", []) == into_english
+    assert opus_pairs(("cat_oci_spa", "eng"), []) == into_english
+    pieces = [">>deu<<", ">>nld<<"]
+    assert opus_name_pairs("opus-mt-tc-bible-big-deu_eng-gmw", pieces) == (
+        *(("de", "nl"), ("en", "de"), ("en", "nl")),
+    )
+    assert opus_name_pairs("opus-mt-en-deu_nld", []) == ()
 
 
 def test_an_opus_model_says_its_source_by_its_name_alone() -> None:

@@ -66,6 +66,8 @@ def test_a_script_is_left_out_where_it_goes_without_saying(code: str, tag: str |
         ("gem", None),
         ("mul", None),
         ("en+de", None),
+        ("cat_oci_spa", None),
+        ("zh-yue", None),
         ("not a code", None),
         ("", None),
     ],

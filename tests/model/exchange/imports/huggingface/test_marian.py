@@ -94,6 +94,8 @@ def test_languages_come_from_the_tokenizer_or_the_name_or_a_person(tmp_path: Pat
     assert list(directions(imported(marian_folder(tmp_path / "a")))) == [("en", "zh-Hans")]
     named = marian_folder(tmp_path / "opus-mt-tc-big-fra-deu", languages=None)
     assert list(directions(imported(named))) == [("fr", "de")]
+    several = marian_folder(tmp_path / "several", languages=("cat_oci_spa", "en"))
+    assert list(directions(imported(several))) == [("ca", "en"), ("oc", "en"), ("es", "en")]
     tuned = marian_folder(tmp_path / "tuned", languages=None)
     edit_json("config.json", _name_or_path="Helsinki-NLP/opus-mt-en-ro")(tuned)
     assert (list(directions(imported(tuned))), imported(tuned).name) == ([("en", "ro")], "tuned")
