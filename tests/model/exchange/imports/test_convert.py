@@ -18,6 +18,7 @@ from model.errors import CheckpointError, ForeignModelError
 from model.exchange.imports import convert as conversion
 from model.exchange.imports.convert import StoredType, convert
 from model.exchange.imports.imported import ForeignTensor, ImportedModel, ImportOptions
+from model.text.languages.tags import LanguagePair
 from support.made_imports import MadeImporter, without_tensor, write_made_model
 from support.tiny_checkpoint import tiny_transformer, write_tiny_checkpoint
 
@@ -133,6 +134,18 @@ def test_options_reach_the_importer(source: Path, tmp_path: Path) -> None:
     importer, options = MadeImporter(), ImportOptions(pairs=(("de", "en"),))
     convert(source, tmp_path / "out", importers=[importer], options=options)
     assert importer.options == options
+
+
+def test_a_direction_that_was_exported_may_be_named_by_another_tag(
+    source: Path, tmp_path: Path
+) -> None:
+    exported = {"format": 1, "pairs": [{"source": "en", "target": "zh"}]}
+    (source / "dragoman.json").write_text(json.dumps(exported))
+    importer, options = MadeImporter(), ImportOptions(pairs=(("en", "zh-Hans"),))
+    convert(source, tmp_path / "out", importers=[importer], options=options)
+    assert importer.options is not None
+    assert importer.options.pairs == (("en", "zh"),)
+    assert importer.options.carried == (LanguagePair(source="en", target="zh"),)
 
 
 def test_all_problems_are_told_together(source: Path, tmp_path: Path) -> None:
