@@ -8,7 +8,7 @@ driver's end are `dragoman translate --engine ray`'s, which needs no pipeline.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Container, Iterator, Sequence
 from pathlib import Path
 
 from model.arithmetic import ComputeType
@@ -25,7 +25,7 @@ from model.offline.bulk.task import Method, open_network
 from model.system.cores import MAX_THREADS
 from model.text.constraints.control import Control
 from model.text.drafts.segments import Translation
-from model.text.languages.tags import LanguagePair, lenient_tag
+from model.text.languages.tags import LanguagePair, lenient_tag, lookup_tags
 
 MAX_ROWS = 128
 MAX_CHARACTERS = 100_000
@@ -101,7 +101,10 @@ def _chosen_pair(manifest: Manifest, source: str | None, target: str | None) -> 
     Raises:
         ConfigError: There is none, or there are several.
     """
-    wanted = tuple(None if tag is None else lenient_tag(tag) for tag in (source, target))
+    wanted = (
+        _nearest(source, {pair.source for pair in manifest.pairs}),
+        _nearest(target, {pair.target for pair in manifest.pairs}),
+    )
     fitting = [
         pair
         for pair in manifest.pairs
@@ -114,6 +117,14 @@ def _chosen_pair(manifest: Manifest, source: str | None, target: str | None) -> 
     raise ConfigError(
         f"{manifest.name} has {len(fitting) or 'no'} directions for {asked}; it translates {has}"
     )
+
+
+def _nearest(code: str | None, known: Container[str]) -> str | None:
+    """The known tag that a code stands for, as for a request; its own if there is none."""
+    if code is None:
+        return None
+    nearer = lookup_tags(lenient_tag(code))
+    return next((tag for tag in nearer if tag in known), nearer[0])
 
 
 class ColumnTranslator:

@@ -129,6 +129,8 @@ def test_names_that_cannot_be_are_one_error(
 def test_the_direction_is_the_one_that_is_meant(checkpoint: Path) -> None:
     assert translation_method(checkpoint, source="en").pair == EN_ZH
     assert translation_method(checkpoint, target="EN").pair == ZH_EN
+    assert translation_method(checkpoint, source="zh-CN").pair == ZH_EN
+    assert translation_method(checkpoint, target="zh_Hans").pair == EN_ZH
     zh = EN_ZH.target
     with pytest.raises(ConfigError, match=f"^tiny has 2 directions for any-any; .* en-{zh}, {zh}-"):
         translation_method(checkpoint)
