@@ -107,7 +107,7 @@ def bart_tokens(folder: HuggingFaceFolder, *, unk_id: int) -> SpecialTokens:
         pad_id=folder.integer("pad_token_id"),
         eos_id=eos_id,
         unk_id=unk_id,
-        start_id=folder.integer("decoder_start_token_id"),
+        start_id=folder.start_id(),
         suppressed_ids=folder.suppressed(),
     )
 

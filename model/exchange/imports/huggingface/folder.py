@@ -24,6 +24,7 @@ MAX_TRAINED_LENGTH = 512
 """Tokens of a sentence, where a description says only how many positions there are: no network of
 these families learned longer ones."""
 
+_START = "decoder_start_token_id"
 _CACHED = re.compile(r"models--(?:(\w[\w.-]*?)--)?(\w[\w.-]*)")
 """Folder of a repository in the hub's cache, whose owner and name have no two hyphens in a row."""
 
@@ -188,6 +189,30 @@ class HuggingFaceFolder:
         """
         is_described = self.has("generation_config.json")
         return (self.generation if is_described else self.config).get("forced_bos_token_id")
+
+    def start_id(self, *, default: int | None = None) -> int:
+        """The token that a target starts from; a problem, and 0, where it is no integer.
+
+        As transformers has it: generation_config.json goes before config.json, which since its
+        version 5 need not say.
+
+        Args:
+            default: Where neither says; None makes that a problem.
+        """
+        file, value = "generation_config.json", self.generation.get(_START)
+        if value is None:
+            file, value = "config.json", self.config.get(_START)
+        value = default if value is None else value
+        if type(value) is int:
+            return value
+        self.problems.append(f"{file}: {_START} {_state(value)}; it must be an integer")
+        return 0
+
+    def only_start(self, index: int) -> None:
+        """Refuse a token that a target starts from if it is another; left out, it is this one."""
+        found = self.start_id(default=index)
+        if found != index:
+            self.problems.append(f"{_START} is {found}; only {index} can be converted")
 
     def suppressed(self) -> tuple[int, ...]:
         """Tokens that are never generated; of what is forbidden, only single tokens are.

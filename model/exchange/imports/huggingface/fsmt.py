@@ -161,12 +161,9 @@ def _pair(
 def _network(
     folder: HuggingFaceFolder, weights: HuggingFaceWeights | None, *, is_joint: bool
 ) -> ModelConfig | None:
-    for name, index in (
-        ("pad_token_id", _PAD),
-        ("eos_token_id", _EOS),
-        ("decoder_start_token_id", _EOS),
-    ):
+    for name, index in (("pad_token_id", _PAD), ("eos_token_id", _EOS)):
         folder.only(name, index)
+    folder.only_start(_EOS)
     sizes = (folder.size("src_vocab_size"), folder.size("tgt_vocab_size"))
     is_tied = weights is None or _are_same(weights, OUTPUT, DECODER_TABLE)
     is_shared = (

@@ -103,7 +103,7 @@ def _network(folder: HuggingFaceFolder, *, has_output_bias: bool) -> ModelConfig
         folder.only(name, True)
     for name, index in (("pad_token_id", _PAD), ("eos_token_id", _EOS)):
         folder.only(name, index)
-    folder.only("decoder_start_token_id", _EOS, None)
+    folder.only_start(_EOS)
     return folder.described(
         lambda: ModelConfig(
             vocab_size=folder.size("vocab_size"),

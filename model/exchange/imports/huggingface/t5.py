@@ -194,7 +194,7 @@ def _tokens(folder: HuggingFaceFolder, network: ModelConfig, pieces: PieceModel)
         pad_id=network.pad_id,
         eos_id=folder.integer("eos_token_id", default=1),
         unk_id=pieces.unk_id,
-        start_id=folder.integer("decoder_start_token_id", default=network.pad_id),
+        start_id=folder.start_id(default=network.pad_id),
         suppressed_ids=(
             *({network.pad_id} & set(range(len(pieces)))),
             *range(len(pieces), network.vocab_size),

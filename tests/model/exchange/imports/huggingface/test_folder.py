@@ -71,6 +71,45 @@ def test_a_configuration_that_cannot_be_read_is_named(
         HuggingFaceFolder(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("searching", "config", "expected"),
+    [
+        ({"decoder_start_token_id": 3}, {}, 3),
+        ({"decoder_start_token_id": 3}, {"decoder_start_token_id": 4}, 3),
+        ({"decoder_start_token_id": None}, {"decoder_start_token_id": 4}, 4),
+        (None, {"decoder_start_token_id": 4}, 4),
+        (None, {"decoder_start_token_id": None}, 9),
+        ({}, {}, 9),
+        ({"decoder_start_token_id": [3]}, {}, "generation_config.json: decoder_start_token_id is"),
+        (None, {"decoder_start_token_id": True}, "config.json: decoder_start_token_id is True"),
+    ],
+)
+def test_the_description_of_the_search_says_first_what_a_target_starts_from(
+    tmp_path: Path,
+    searching: dict[str, object] | None,
+    config: dict[str, object],
+    expected: int | str,
+) -> None:
+    if searching is not None:
+        (tmp_path / "generation_config.json").write_text(json.dumps(searching))
+    folder = folder_of(tmp_path, **config)
+    found = folder.start_id(default=9)
+    if isinstance(expected, int):
+        assert found == expected
+        folder.raise_problems()
+    else:
+        (problem,) = folder.problems
+        assert problem.startswith(expected)
+
+
+def test_a_start_that_nothing_says_is_a_problem_where_there_is_no_usual_one(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path)
+    folder.start_id()
+    assert folder.problems == [
+        "config.json: decoder_start_token_id is missing; it must be an integer"
+    ]
+
+
 def test_suppressed_tokens_come_from_both_lists(tmp_path: Path) -> None:
     folder = folder_of(tmp_path / "model", bad_words_ids=[[7], [3]], suppress_tokens=[5, 3])
     assert folder.suppressed() == (3, 5, 7)

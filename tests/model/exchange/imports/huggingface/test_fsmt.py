@@ -166,9 +166,9 @@ def test_all_problems_are_told_together(folder: Path) -> None:
         folder / "config.json",
         langs=["en"],
         activation_function="swish",
-        decoder_start_token_id=0,
         encoder_layers=10**9,
     )
+    change_json(folder / "generation_config.json", decoder_start_token_id=0)
     found = problems(folder)
     for part in (
         "vocab-src.json has <pad> as 9999; it must be 1",

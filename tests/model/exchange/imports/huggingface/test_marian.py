@@ -114,6 +114,15 @@ def test_special_tokens_are_those_of_the_configuration(tmp_path: Path) -> None:
     assert tokens.suppressed_ids == (vocabulary["<pad>"],)
 
 
+def test_the_decoder_starts_where_generate_does(tmp_path: Path) -> None:
+    folder = marian_folder(tmp_path / "m")
+    edit_json("generation_config.json", decoder_start_token_id=64)(folder)
+    theirs = MarianMTModel.from_pretrained(folder, dtype=torch.float32)
+    with torch.inference_mode():
+        output = theirs.generate(torch.tensor([[5, 6, 7]]), max_new_tokens=2)
+    assert int(output[0, 0]) == imported(folder).tokens.start_id == 64
+
+
 def test_embeddings_are_not_scaled_where_the_config_does_not_say(tmp_path: Path) -> None:
     folder = marian_folder(tmp_path / "opus-mt-en-de")
     config = json.loads((folder / "config.json").read_text())

@@ -6,7 +6,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from sentencepiece import SentencePieceProcessor
-from transformers import PreTrainedModel, T5Tokenizer
+from transformers import PreTrainedModel, T5ForConditionalGeneration, T5Tokenizer
 
 from model.checkpoint.weights import load_checkpoint
 from model.errors import ForeignModelError
@@ -235,6 +235,21 @@ def _compare_ids(
         if ids != expected:  # two ways to cut a word may be equally likely
             assert "".join(spm.id_to_piece(ids)) == "".join(spm.id_to_piece(expected))
             assert sum(spm.get_score(ids)) == pytest.approx(sum(spm.get_score(expected)), abs=1e-3)
+
+
+def test_the_decoder_starts_where_generate_does(folder: Path) -> None:
+    change_json(folder / "config.json", decoder_start_token_id=None)
+    assert started_by_generate(folder) == T5Importer().read(folder, TO_GERMAN).tokens.start_id == 0
+    change_json(folder / "config.json", decoder_start_token_id=0)
+    change_json(folder / "generation_config.json", decoder_start_token_id=7)
+    assert started_by_generate(folder) == T5Importer().read(folder, TO_GERMAN).tokens.start_id == 7
+
+
+def started_by_generate(folder: Path) -> int:
+    reference = T5ForConditionalGeneration.from_pretrained(folder, dtype=torch.float32)
+    with torch.inference_mode():
+        output = reference.generate(torch.tensor([[5, 6, 2]]), max_new_tokens=2, use_cache=False)
+    return int(output[0, 0])
 
 
 def test_a_tag_that_people_type_is_no_tag(
