@@ -46,7 +46,7 @@ class Cache:
         return self.root / "accepted-licences.json"
 
     def pulled(self, checkpoint: Path) -> Path:
-        """The file that says what a checkpoint was made of."""
+        """The file beside which a checkpoint's lock is; earlier versions wrote its origin there."""
         return self.root / "pulled" / f"{part_of(str(checkpoint.absolute()))}.json"
 
 

@@ -149,7 +149,6 @@ def _pull(arguments: argparse.Namespace, wanted: _Wanted) -> None:
     except UnreadableModelError:
         distrust(listing, cache)
         raise
-    wanted.place.remember(listing, arguments.compute)
 
 
 def _ask(arguments: argparse.Namespace, question: str) -> None:
@@ -207,6 +206,8 @@ def _convert(
     stated = None if listing is None else listing.licence
     with place.filling() as destination:
         manifest = _converted(arguments, source, destination, place.path.name, listing)
+        if listing is not None:
+            place.remember(destination, listing, arguments.compute)
         if stated is None:
             print(f"licence, as the files say: {one_line(manifest.licence)}", file=sys.stderr)
             accepting = arguments.accept_licence

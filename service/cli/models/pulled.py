@@ -1,8 +1,9 @@
 """Places of pulled checkpoints: the folder that is served, and what is known of what is there.
 
 Owns whether a checkpoint may be written where it would be, the note of what it was made of, and
-how a new version takes the place of an old one. The note is in the cache, since a checkpoint has
-no files but those that its checksums list.
+how a new version takes the place of an old one. The note is a hidden file of the checkpoint, beside
+those that its checksums list, so that it goes where the checkpoint goes. Earlier versions kept it
+in the cache, where it is still looked for.
 """
 
 import os
@@ -14,9 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from model.checkpoint.description.strict_json import format_json, parse_json
+from model.checkpoint.files.checksums import read_limited
 from model.checkpoint.files.replacement import publish
 from model.checkpoint.manifest import CONFIG_FILE
-from model.errors import ConfigError
+from model.errors import CheckpointError, ConfigError
 from model.exchange.registry.cache import Cache, locked, write_whole
 from model.exchange.registry.listing import path_problem
 from model.system.paths import exists, is_file, is_folder
@@ -25,6 +27,8 @@ from service.checkpoint_folder import named_checkpoints
 if TYPE_CHECKING:
     from model.exchange.registry.listing import Listing
 
+ORIGIN_FILE = ".pulled.json"
+_MAX_ORIGIN_BYTES = 2**16
 _NEW_SUFFIX = ".new"
 _OLD_SUFFIX = ".old"
 
@@ -50,11 +54,12 @@ class Place:
 
     Attributes:
         path: Its directory.
-        origin_file: The file that says what it was made of.
+        cached_origin: The file that earlier versions wrote down in what it was made of; the lock
+            is beside it.
     """
 
     path: Path
-    origin_file: Path
+    cached_origin: Path
 
     def is_wanted(self, listing: "Listing", compute: str, *, is_replacing: bool) -> bool:
         """Whether there is something to do: False where the very same is there.
@@ -69,7 +74,7 @@ class Place:
         if found == wanted:
             return False
         if found is None or found.name != wanted.name:
-            known = "was not pulled" if found is None else f"is {found.name}"
+            known = "nothing says that it was pulled" if found is None else f"is {found.name}"
             raise ConfigError(f"{self.path} is there and {known}; --as gives another name")
         if not is_replacing:
             raise ConfigError(
@@ -99,12 +104,12 @@ class Place:
             ConfigError: The cache, in which the lock is, cannot be written, or the folder.
         """
         try:
-            with locked(self.origin_file, on_wait):
+            with locked(self.cached_origin, on_wait):
                 self._restore()
                 yield
         except OSError as error:
             raise _unusable(
-                Path(error.filename or self.origin_file), error.strerror or ""
+                Path(error.filename or self.cached_origin), error.strerror or ""
             ) from error
 
     @contextmanager
@@ -125,14 +130,24 @@ class Place:
             try:
                 yield new
                 publish(new, self.path, retired=self._old)
+                self.cached_origin.unlink(missing_ok=True)
             finally:
                 shutil.rmtree(new, ignore_errors=True)
         except OSError as error:
             raise _unusable(Path(error.filename or self.path), error.strerror or "") from error
 
-    def remember(self, listing: "Listing", compute: str) -> None:
-        """Write down what the checkpoint was made of."""
-        write_whole(self.origin_file, format_json(asdict(_origin_of(listing, compute))))
+    def remember(self, directory: Path, listing: "Listing", compute: str) -> None:
+        """Write down what a checkpoint that is to stand here was made of.
+
+        Args:
+            directory: Of the checkpoint, before it stands here.
+            listing: What it was made of.
+            compute: How its matrices are stored.
+
+        Raises:
+            OSError: The directory cannot be written.
+        """
+        write_whole(directory / ORIGIN_FILE, format_json(asdict(_origin_of(listing, compute))))
 
     def _check_no_link(self) -> None:
         """Refuse a link: what it leads to is somebody else's, and may be nothing."""
@@ -153,16 +168,7 @@ class Place:
 
     def _read(self) -> Origin | None:
         """The origin; None where there is none, or it is damaged."""
-        if not is_file(self.origin_file):
-            return None
-        try:
-            value = parse_json(self.origin_file.read_bytes())
-        except ConfigError:
-            return None
-        keys = ("name", "version", "compute")
-        if not isinstance(value, dict) or not all(isinstance(value.get(key), str) for key in keys):
-            return None
-        return Origin(**{key: value[key] for key in keys})
+        return _read_origin(self.path / ORIGIN_FILE) or _read_origin(self.cached_origin)
 
 
 def place_of(folder: Path | None, name: str, cache: Cache) -> Place:
@@ -171,7 +177,7 @@ def place_of(folder: Path | None, name: str, cache: Cache) -> Place:
     Args:
         folder: Of checkpoints; None for the one that is served.
         name: Of the checkpoint.
-        cache: Keeps the note.
+        cache: Has the lock, and the notes of earlier versions.
 
     Raises:
         ConfigError: The name is none for a folder, or the folder is a checkpoint itself.
@@ -184,7 +190,20 @@ def place_of(folder: Path | None, name: str, cache: Cache) -> Place:
     if is_folder(parent, _unusable) and exists(parent / CONFIG_FILE, _unusable):
         raise ConfigError(f"{parent} is a checkpoint; --to names a folder of several")
     path = parent / name
-    return Place(path=path, origin_file=cache.pulled(path))
+    return Place(path=path, cached_origin=cache.pulled(path))
+
+
+def _read_origin(path: Path) -> Origin | None:
+    if not is_file(path):
+        return None
+    try:
+        value = parse_json(read_limited(path, _MAX_ORIGIN_BYTES))
+    except (CheckpointError, ConfigError):
+        return None
+    keys = ("name", "version", "compute")
+    if not isinstance(value, dict) or not all(isinstance(value.get(key), str) for key in keys):
+        return None
+    return Origin(**{key: value[key] for key in keys})
 
 
 def _origin_of(listing: "Listing", compute: str) -> Origin:

@@ -174,7 +174,10 @@ def test_what_is_there_and_was_not_pulled_stays(
     place = tmp_path / "served" / "argos-en-zh"
     place.mkdir(parents=True)
     assert main(["pull", "argos:en-zh", "--replace"]) == 1
-    assert "is there and was not pulled; --as gives another name" in capsys.readouterr().err
+    assert (
+        "is there and nothing says that it was pulled; --as gives another name"
+        in capsys.readouterr().err
+    )
     assert list(place.iterdir()) == []
 
 

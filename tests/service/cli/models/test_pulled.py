@@ -1,10 +1,12 @@
 """Places of pulled checkpoints: a swap that stops anywhere leaves one of the two."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 from model.checkpoint.description.config_file import read_manifest
+from model.exchange.registry.cache import Cache
 from service.cli.main import main
 from support.registry_mirror import Mirror
 
@@ -114,3 +116,40 @@ def test_a_link_that_was_left_aside_never_comes_back(
     assert main(["pull", "argos:en-zh"]) == 0
     assert not place.is_symlink()
     assert [path.name for path in place.parent.iterdir()] == ["argos-en-zh"]
+
+
+def test_what_was_pulled_is_known_without_the_cache_and_under_another_name(
+    mirror: Mirror, package: bytes, tmp_path: Path, capsys: Output
+) -> None:
+    mirror.put_argos_package("en", "zh", package, version="1.9")
+    assert main(["pull", "argos:en-zh"]) == 0
+    shutil.rmtree(tmp_path / "cache")
+    assert main(["pull", "argos:en-zh"]) == 0
+    place = tmp_path / "served" / "argos-en-zh"
+    assert f"{place} is that already" in capsys.readouterr().err
+    mirror.put_argos_package("en", "zh", package, version="1.10")
+    shutil.rmtree(tmp_path / "cache")
+    assert main(["pull", "argos:en-zh"]) == 1
+    assert "version 1.9, int8; --replace puts version 1.10" in capsys.readouterr().err
+    (tmp_path / "served").rename(tmp_path / "renamed")
+    assert main(["pull", "argos:en-zh", "--replace", "--to", str(tmp_path / "renamed")]) == 0
+    capsys.readouterr()
+    assert main(["pull", "argos:en-zh", "--to", str(tmp_path / "renamed")]) == 0
+    assert "is that already" in capsys.readouterr().err
+
+
+def test_a_note_that_an_earlier_version_left_in_the_cache_counts(
+    mirror: Mirror, package: bytes, tmp_path: Path, capsys: Output
+) -> None:
+    mirror.put_argos_package("en", "zh", package, version="1.9")
+    assert main(["pull", "argos:en-zh"]) == 0
+    place = tmp_path / "served" / "argos-en-zh"
+    cache = Cache(root=tmp_path / "cache")
+    (place / ".pulled.json").rename(cache.pulled(place))
+    capsys.readouterr()
+    assert main(["pull", "argos:en-zh"]) == 0
+    assert "is that already" in capsys.readouterr().err
+    assert main(["pull", "argos:en-zh", "--replace", "--compute", "float32"]) == 0
+    assert not cache.pulled(place).exists()
+    assert main(["pull", "argos:en-zh", "--compute", "float32"]) == 0
+    assert "is that already" in capsys.readouterr().err
