@@ -23,7 +23,11 @@ _SHARED = (
     *("tokenizer.model", "vocab.spm", "spm.128k.model", "bpe.model"),
 )
 
-_FAST_TOKENIZER = "tokenizer.json"
+FAST_TOKENIZER = "tokenizer.json"
+COPY_PIECES = (
+    f"; {FAST_TOKENIZER} does not stand for it: copy it from the model that this one was made of"
+)
+"""Behind the problem that a SentencePiece file is missing, where transformers 5 wrote the rest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,11 +80,8 @@ def find_piece_files(folder: Path) -> PieceFiles:
             return PieceFiles(source=_read(folder / name))
     names = ", ".join(["source.spm with target.spm", *_SHARED])
     problem = f"it lacks a SentencePiece file ({names})"
-    if is_file(folder / _FAST_TOKENIZER, _unusable):
-        problem += (
-            f"; {_FAST_TOKENIZER} does not stand for it: copy it from the model that this one was"
-            " made of"
-        )
+    if is_file(folder / FAST_TOKENIZER, _unusable):
+        problem += COPY_PIECES
     raise ForeignModelError(folder, [problem])
 
 

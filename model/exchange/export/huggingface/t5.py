@@ -24,13 +24,13 @@ from model.exchange.export.huggingface.family import (
 from model.exchange.export.huggingface.unigram import unigram_tokenizer
 from model.exchange.export.output import some_layers
 from model.exchange.imports.huggingface.t5 import (
-    FAST_TOKENIZER,
     FEED_FORWARDS,
     OUTPUT,
     SPM_FILES,
     TABLES,
     t5_names,
 )
+from model.exchange.imports.piece_files import FAST_TOKENIZER
 from model.honoured import EVERY_VALUE, Condition, HonouredFields
 from model.nn.positions import MAX_DISTANCE, NUM_BUCKETS
 from model.text.subwords.pieces import PieceModel

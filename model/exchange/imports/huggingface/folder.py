@@ -16,6 +16,7 @@ from model.checkpoint.files.checksums import read_limited
 from model.checkpoint.files.verification import MAX_TOKENIZER_BYTES, MAX_VOCABULARY_BYTES
 from model.checkpoint.manifest import Licence
 from model.errors import CheckpointError, ConfigError, ForeignModelError, shown
+from model.exchange.imports.piece_files import COPY_PIECES, FAST_TOKENIZER
 from model.exchange.model_card import card_licence
 from model.text.subwords.pieces import PieceModel
 
@@ -98,6 +99,8 @@ class HuggingFaceFolder:
                 return data, PieceModel(data)
             except ConfigError as error:
                 self.problems.append(f"{name} {error}")
+        elif self.has(FAST_TOKENIZER) and not self.has(name):
+            self.problems[-1] += COPY_PIECES
         return data, None
 
     def json(
@@ -116,6 +119,22 @@ class HuggingFaceFolder:
             self.problems.append(f"{name} is no JSON object")
             value = {}
         return value
+
+    @cached_property
+    def added_tokens(self) -> Mapping[str, object] | None:
+        """What tokenizer.json cuts out of texts before SentencePiece sees them, with its ids.
+
+        None without that file.
+        """
+        if not self.has(FAST_TOKENIZER):
+            return None
+        listed = self.json(FAST_TOKENIZER, max_bytes=MAX_VOCABULARY_BYTES).get("added_tokens")
+        entries = listed if isinstance(listed, list) else []
+        return {
+            str(entry.get("content")): entry.get("id")
+            for entry in entries
+            if isinstance(entry, dict)
+        }
 
     def vocabulary(self, name: str) -> dict[str, int]:
         """A table from pieces to ids; a problem, and an empty one, where it is something else."""

@@ -143,7 +143,12 @@ def _network(folder: HuggingFaceFolder) -> tuple[ModelConfig, TensorMap] | None:
 def _directions(
     folder: HuggingFaceFolder, vocabulary: _Vocabulary, options: ImportOptions
 ) -> Directions:
-    """Those asked for, or all; where a tag is forced, that language is the only target."""
+    """Those asked for, or all; where a tag is forced, that language is the only target.
+
+    None where the vocabulary could not be read, which is a problem that is told.
+    """
+    if not vocabulary.languages:
+        return (), (), ()
     languages, pairs, problems = chosen_directions(
         vocabulary.languages, options.pairs, names=folder.names
     )
@@ -258,7 +263,10 @@ def nllb_pieces(pieces: PieceModel) -> dict[str, int]:
 
 
 def _stated_codes(folder: HuggingFaceFolder) -> dict[str, int]:
-    """Codes with their ids where tokenizer_config.json has them."""
+    """Codes with their ids where tokenizer_config.json has them, or tokenizer.json.
+
+    Since its version 5 transformers writes them into the latter alone.
+    """
     added = folder.tokenizer.get("added_tokens_decoder")
     found = {}
     for index, token in added.items() if isinstance(added, dict) else ():
@@ -271,4 +279,9 @@ def _stated_codes(folder: HuggingFaceFolder) -> dict[str, int]:
             )
         else:
             found[content] = int(index)
-    return found
+    fast = folder.added_tokens or {}
+    return found | {
+        content: index
+        for content, index in fast.items()
+        if type(index) is int and flores_tag(content)
+    }

@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from model.checkpoint.files.verification import MAX_VOCABULARY_BYTES
 from model.checkpoint.weights import TokenizerParts
 from model.config import Activation, LengthLimits, ModelConfig, SpecialTokens
 from model.errors import shown
@@ -29,7 +28,6 @@ from model.exchange.imports.t5_prompts import prompted_directions
 from model.nn.positions import MAX_DISTANCE, NUM_BUCKETS
 from model.text.subwords.pieces import PieceModel
 
-FAST_TOKENIZER = "tokenizer.json"
 SPM_FILES = ("spiece.model", "sentencepiece.model")
 
 _TYPES = ("t5", "mt5")
@@ -81,8 +79,10 @@ class T5Importer:
         weights = opened_weights(folder)
         is_tied, is_scaled = _head(folder, weights)
         network = _network(folder, is_tied=is_tied, is_scaled=is_scaled)
-        added = _added_pieces(folder)
-        asked = prompted_directions(pieces, options.pairs, added=added)
+        added = folder.added_tokens
+        asked = prompted_directions(
+            pieces, options.pairs, added=None if added is None else set(added)
+        )
         folder.problems += asked.problems
         if pieces is not None and network is not None:
             _check_size(folder, spm_file, len(pieces), network.vocab_size)
@@ -109,15 +109,6 @@ def _check_size(folder: HuggingFaceFolder, name: str, num_pieces: int, num_rows:
     if num_pieces > num_rows:
         folder.problems.append(f"{name} has {num_pieces} pieces; vocab_size is {num_rows}")
     folder.problems += unfilled(name, num_pieces, num_rows)
-
-
-def _added_pieces(folder: HuggingFaceFolder) -> set[str] | None:
-    """What tokenizer.json cuts out of texts before SentencePiece sees them; None without it."""
-    if not folder.has(FAST_TOKENIZER):
-        return None
-    listed = folder.json(FAST_TOKENIZER, max_bytes=MAX_VOCABULARY_BYTES).get("added_tokens")
-    entries = listed if isinstance(listed, list) else []
-    return {str(entry.get("content")) for entry in entries if isinstance(entry, dict)}
 
 
 def _head(folder: HuggingFaceFolder, weights: HuggingFaceWeights | None) -> tuple[bool, bool]:

@@ -298,3 +298,36 @@ def test_a_mixture_of_experts_is_refused(tmp_path: Path) -> None:
     assert HuggingFaceM2M100().recognises(folder)
     with pytest.raises(ForeignModelError, match="mixture of experts"):
         imported(folder)
+
+
+def saved_again(folder: Path, *more: str) -> Path:
+    """The folder as transformers 5 saves it: without a SentencePiece file."""
+    theirs = NllbTokenizer.from_pretrained(folder)
+    theirs.add_tokens(list(more), special_tokens=True)
+    (folder / "sentencepiece.bpe.model").unlink()
+    theirs.save_pretrained(folder)
+    assert not (folder / "sentencepiece.bpe.model").exists()
+    return folder
+
+
+def test_without_a_sentencepiece_file_the_one_problem_names_the_remedy(tmp_path: Path) -> None:
+    folder = saved_again(m2m100_folder(tmp_path / "m", kind="nllb"))
+    with pytest.raises(ForeignModelError) as caught:
+        imported(folder, ("de", "en"))
+    (problem,) = caught.value.problems
+    assert problem == (
+        "sentencepiece.bpe.model is missing; tokenizer.json does not stand for it: copy it from the"
+        " model that this one was made of"
+    )
+
+
+def test_languages_that_only_tokenizer_json_has_are_offered_with_its_ids(tmp_path: Path) -> None:
+    folder = m2m100_folder(tmp_path / "m", kind="nllb")
+    spm = (folder / "sentencepiece.bpe.model").read_bytes()
+    saved_again(folder, "tyv_Cyrl")
+    (folder / "sentencepiece.bpe.model").write_bytes(spm)
+    theirs = NllbTokenizer.from_pretrained(folder)
+    model = imported(folder, ("tyv", "de"), ("de", "tyv"))
+    table = model.tokenizer.tables()[0]
+    for code in ("tyv_Cyrl", "deu_Latn"):
+        assert table[code] == theirs.convert_tokens_to_ids(code)

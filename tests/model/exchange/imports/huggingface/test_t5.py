@@ -346,3 +346,13 @@ def test_an_empty_file_of_pieces_and_an_odd_end_are_told(folder: Path) -> None:
 def test_more_pieces_than_rows_are_refused(folder: Path) -> None:
     (folder / "spiece.model").write_bytes(trained_spm(vocabulary_size=300, symbols=MADLAD_SYMBOLS))
     assert any("has 300 pieces; vocab_size is 264" in problem for problem in problems(folder))
+
+
+def test_without_a_sentencepiece_file_the_problem_names_the_remedy(folder: Path) -> None:
+    (folder / "spiece.model").unlink()
+    (folder / "tokenizer.json").write_text("{}")
+    (problem,) = problems(folder)
+    assert problem == (
+        "spiece.model is missing; tokenizer.json does not stand for it: copy it from the model that"
+        " this one was made of"
+    )
