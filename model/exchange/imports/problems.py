@@ -7,6 +7,10 @@ from model.errors import ConfigError, ForeignModelError
 
 T = TypeVar("T")
 
+NAME_DIRECTIONS = "name the directions"
+"""What a person has to do where files do not say what a network translates; a command that prints
+the problem says behind it which of its flags does."""
+
 
 def attempted(problems: list[str], read: Callable[[], T]) -> T | None:
     """What `read` gives; None, and its problems in the list, where it cannot be read."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from model.errors import shown
 from model.exchange.imports.language_tokens import FAMILIES, chosen_directions
 from model.exchange.imports.languages import nearest_pairs
+from model.exchange.imports.problems import NAME_DIRECTIONS
 from model.text.languages.tags import Language, LanguagePair
 from model.text.subwords.pieces import PieceModel
 
@@ -84,7 +85,7 @@ def _asked_for(pieces: PieceModel, language: Language, added: Set[str] | None) -
 def _in_words(pieces: PieceModel, wanted: Sequence[tuple[str, str]]) -> Prompted:
     """The directions of T5 itself, which is told "translate English to German: "."""
     if not wanted:
-        problem = "has no language tags among its pieces; it must be said what it translates"
+        problem = f"has no language tags among its pieces; {NAME_DIRECTIONS}"
         return Prompted(problems=(problem,))
     wanted = nearest_pairs(wanted, _T5_NAMES, _T5_NAMES)
     problems = [

@@ -12,6 +12,7 @@ from typing import get_args
 from model.errors import ConfigError, ForeignModelError, InputError
 from model.exchange.imports.language_tokens import FAMILIES
 from model.exchange.imports.languages import typed_tag
+from model.exchange.imports.problems import NAME_DIRECTIONS
 from model.system.paths import as_text
 
 HELP = "make a checkpoint of a model of another program (Hugging Face, Marian, CTranslate2, …)"
@@ -97,12 +98,23 @@ def run(arguments: argparse.Namespace) -> int:
 
 def print_error(error: ForeignModelError | Exception | str) -> None:
     """One line, or, of a model with several problems, one line for each."""
+    print_problems(error, naming_directions="--from and --to, such as --from de --to en,fr")
+
+
+def print_problems(error: ForeignModelError | Exception | str, *, naming_directions: str) -> None:
+    """One line, or one for each problem, for people who have a command's flags.
+
+    Args:
+        error: What is told.
+        naming_directions: The flags that do, for a problem that asks for them.
+    """
+    lines = [f"dragoman: {error}"]
     if isinstance(error, ForeignModelError) and len(error.problems) > 1:
-        print(f"dragoman: {error.path} cannot be converted:", file=sys.stderr)
-        for problem in error.problems:
-            print(f"  {problem}", file=sys.stderr)
-    else:
-        print(f"dragoman: {error}", file=sys.stderr)
+        lines = [f"dragoman: {error.path} cannot be converted:"]
+        lines += [f"  {problem}" for problem in error.problems]
+    for line in lines:
+        named = line.replace(NAME_DIRECTIONS, f"{NAME_DIRECTIONS} ({naming_directions})")
+        print(named, file=sys.stderr)
 
 
 def _pairs(sources: str | None, targets: str | None) -> tuple[tuple[str, str], ...]:

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from model.exchange.registry.sources import Sources
 
 HELP = "download a model by its name, and make a checkpoint of it that `dragoman serve` has"
-print_error = conversion.print_error
 _MAX_LOOKUPS = 3
 """Tries of a registry's answer, fewer than those of a file: what was kept may stand in."""
 STORED_TYPES = ("int8", "float16", "bfloat16", "float32")
@@ -75,6 +74,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--replace", action="store_true", help="take the place of another version of the model"
     )
+
+
+def print_error(error: Exception | str) -> None:
+    """As `dragoman convert` does, with the flag of this command."""
+    conversion.print_problems(error, naming_directions="--pair de:en, which may be repeated")
 
 
 def run(arguments: argparse.Namespace) -> int:

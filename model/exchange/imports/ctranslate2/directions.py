@@ -25,6 +25,7 @@ from model.exchange.imports.language_tokens import (
     opus_directions,
     opus_name_pairs,
 )
+from model.exchange.imports.problems import NAME_DIRECTIONS
 from model.exchange.imports.t5_prompts import prompted_directions, untagged_note
 from model.system.paths import is_file
 from model.text.languages.tags import Language, LanguagePair
@@ -221,7 +222,7 @@ def _of_one_pair(facts: Facts, options: ImportOptions) -> Directions:
     pairs = tuple(LanguagePair(source=one, target=two) for one, two in options.pairs)
     problems = [*language_token_problem(facts.source)]
     if not pairs:
-        problems.append("its files do not say which languages it translates; --from and --to do")
+        problems.append(f"its files do not say which languages it translates; {NAME_DIRECTIONS}")
     return Directions(pairs=pairs, problems=tuple(problems))
 
 
@@ -233,7 +234,7 @@ def _of_opus(facts: Facts, options: ImportOptions) -> Directions:
     if not wanted:
         targets = ", ".join(sorted(FAMILIES["opus-mt"].tokens(facts.source)))
         problems.append(
-            "its files do not say from which language it translates; --from and --to do, with"
+            f"its files do not say from which language it translates; {NAME_DIRECTIONS}, with"
             f" targets of {targets}"
         )
     family = FAMILIES["opus-mt"]

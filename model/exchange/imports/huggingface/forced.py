@@ -7,6 +7,7 @@ the family's.
 from collections.abc import Iterable
 
 from model.exchange.imports.huggingface.folder import HuggingFaceFolder
+from model.exchange.imports.problems import NAME_DIRECTIONS
 from model.text.languages.tags import Language, LanguagePair
 
 Directions = tuple[tuple[Language, ...], tuple[LanguagePair, ...], tuple[str, ...]]
@@ -48,10 +49,10 @@ def into_forced(
     if pairs and not kept:
         folder.problems.append(
             f"forced_bos_token_id forces {forced.tag}, into which its name"
-            f" ({' or '.join(folder.names)}) leaves no direction; --from and --to say which it has"
+            f" ({' or '.join(folder.names)}) leaves no direction; {NAME_DIRECTIONS}"
         )
     note = (
-        f"It forces {forced.tag} (forced_bos_token_id), its only target; --from and --to give"
-        " others."
+        f"It forces {forced.tag} (forced_bos_token_id), its only target; a conversion that names"
+        " directions has others."
     )
     return (), kept, (note,)

@@ -32,6 +32,7 @@ from model.exchange.imports.huggingface.weights import (
 from model.exchange.imports.huggingface.whole import complete, whole_model
 from model.exchange.imports.imported import ImportedModel, ImportOptions
 from model.exchange.imports.language_tokens import opus_directions, opus_name_pairs, opus_pairs
+from model.exchange.imports.problems import NAME_DIRECTIONS
 from model.nn.positions import sinusoidal_table
 from model.text.languages.tags import LanguagePair
 
@@ -191,7 +192,7 @@ def _pairs(
     wanted = options.pairs or _stated_pairs(folder, pieces)
     if not wanted:
         folder.problems.append(
-            "its files do not say from which language to which it translates; --from and --to do"
+            f"its files do not say from which language to which it translates; {NAME_DIRECTIONS}"
         )
     pairs, problems = opus_directions(pieces, wanted)
     folder.problems += problems

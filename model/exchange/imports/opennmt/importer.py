@@ -27,7 +27,7 @@ from model.exchange.imports.numbering import Numbering, Rows, TokenNames, number
 from model.exchange.imports.opennmt.file import OpenNMTFile, opennmt_path, read_opennmt
 from model.exchange.imports.piece_files import PieceFiles, find_piece_files
 from model.exchange.imports.position_tables import recognised_table
-from model.exchange.imports.problems import attempted
+from model.exchange.imports.problems import NAME_DIRECTIONS, attempted
 from model.text.languages.tags import LanguagePair
 
 Settings = dict[str, object]
@@ -101,7 +101,9 @@ class OpenNMTImporter:
         file = read_opennmt(path)
         problems = [*_option_problems(file.options)]
         if not options.pairs:
-            problems.append("its files do not say which languages it translates; name them")
+            problems.append(
+                f"its files do not say which languages it translates; {NAME_DIRECTIONS}"
+            )
         pieces = attempted(problems, lambda: find_piece_files(path.parent))
         numbering = attempted(problems, lambda: number_pieces(file.source, file.target, _NAMES))
         if pieces is not None:

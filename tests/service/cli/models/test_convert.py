@@ -1,4 +1,5 @@
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,8 +9,10 @@ from model.checkpoint.description.config_file import read_manifest
 from model.errors import ForeignModelError
 from model.exchange.imports import formats
 from model.exchange.imports.imported import ImportedModel
+from model.exchange.imports.problems import NAME_DIRECTIONS
 from model.text.languages.tags import LanguagePair
 from service.cli.main import main
+from service.cli.models import pull
 from service.cli.models.convert import print_error
 from support.made_imports import MadeImporter, write_made_model
 
@@ -125,3 +128,25 @@ def test_a_family_is_said_only_of_files_that_may_not_tell_it(
         " not apply\n"
     )
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("tell", "flags"),
+    [
+        (print_error, "--from and --to, such as --from de --to en,fr"),
+        (pull.print_error, "--pair de:en, which may be repeated"),
+    ],
+)
+def test_a_problem_of_directions_names_the_flags_that_the_command_has(
+    tell: Callable[[Exception], None], flags: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    problem = f"has no language tags; {NAME_DIRECTIONS}"
+    tell(ForeignModelError(Path("m"), [problem]))
+    tell(ForeignModelError(Path("m"), ["is odd", problem]))
+    told = f"has no language tags; name the directions ({flags})"
+    assert capsys.readouterr().err.splitlines() == [
+        f"dragoman: m: {told}",
+        "dragoman: m cannot be converted:",
+        "  is odd",
+        f"  {told}",
+    ]

@@ -226,7 +226,7 @@ def test_targets_of_marian_have_tokens_and_their_source_must_be_named(tmp_path: 
         tagged_directory(tmp_path / "mine", *tokens, **marian), ImportOptions()
     )
     assert problem == (
-        "its files do not say from which language it translates; --from and --to do, with targets"
+        "its files do not say from which language it translates; name the directions, with targets"
         " of de, zh-Hans"
     )
     named = read(tagged_directory(tmp_path / "opus-mt-en-mul-ct2", *tokens, **marian))
@@ -253,7 +253,7 @@ def test_a_piece_like_a_token_on_each_side_is_no_family(tmp_path: Path) -> None:
 def test_files_that_do_not_say_the_languages_are_refused(tmp_path: Path) -> None:
     directory = random_directory(tmp_path / "engine")
     (problem,) = problems_of(directory, ImportOptions())
-    assert problem == "its files do not say which languages it translates; --from and --to do"
+    assert problem == "its files do not say which languages it translates; name the directions"
 
 
 def test_the_tokenizer_of_another_library_does_not_stand_for_pieces(tmp_path: Path) -> None:

@@ -333,7 +333,7 @@ def test_directions_are_told_whatever_config_json_says(tmp_path: Path) -> None:
     (directory / "config.json").write_text('{"unk_token": 3}', encoding="utf-8")
     found = problems_of(directory, ImportOptions())
     assert len(found) == 2
-    assert "--from and --to do" in found[1]
+    assert "name the directions" in found[1]
 
 
 @pytest.mark.parametrize(

@@ -236,8 +236,8 @@ def test_a_token_that_only_config_json_forces_counts_where_no_search_is_describe
     model = imported(folder)
     assert {pair.target for pair in model.pairs} == {"de"}
     assert (
-        "It forces de (forced_bos_token_id), its only target; --from and --to give others."
-        in model.notes
+        "It forces de (forced_bos_token_id), its only target; a conversion that names"
+        " directions has others." in model.notes
     )
     assert not any("forces" in note for note in imported(folder, ("de", "en")).notes)
 

@@ -102,7 +102,7 @@ def test_languages_come_from_the_tokenizer_or_the_name_or_a_person(tmp_path: Pat
     nameless = marian_folder(tmp_path / "b", languages=("gem", "en"))
     assert list(directions(imported(nameless, ("nl", "en")))) == [("nl", "en")]
     (problem,) = problems_of(nameless)
-    assert "--from and --to do" in problem
+    assert "name the directions" in problem
 
 
 def test_special_tokens_are_those_of_the_configuration(tmp_path: Path) -> None:

@@ -280,7 +280,7 @@ def test_a_tensor_that_nothing_reads_is_told_beside_those_that_are_missing(tmp_p
     found = problems_of(saved(tmp_path, parts), ImportOptions())
     assert "it lacks encoder.layer_norm.weight" in found
     assert "encoder.renamed.weight is in the source and nothing reads it" in found
-    assert "its files do not say which languages it translates; name them" in found
+    assert "its files do not say which languages it translates; name the directions" in found
 
 
 def test_tensors_are_told_beside_a_vocabulary_without_a_special_token(tmp_path: Path) -> None:
