@@ -16,6 +16,7 @@ from model.checkpoint.files.checksums import read_limited
 from model.checkpoint.files.verification import MAX_TOKENIZER_BYTES, MAX_VOCABULARY_BYTES
 from model.checkpoint.manifest import Licence
 from model.errors import CheckpointError, ConfigError, ForeignModelError, shown
+from model.exchange.imports.git_lfs import POINTER_PROBLEM, is_pointer
 from model.exchange.imports.piece_files import COPY_PIECES, FAST_TOKENIZER
 from model.exchange.model_card import card_licence
 from model.text.subwords.pieces import PieceModel
@@ -86,10 +87,14 @@ class HuggingFaceFolder:
     def data(self, name: str, *, max_bytes: int = MAX_TOKENIZER_BYTES) -> bytes:
         """A small file; a problem, and nothing, where it cannot be read."""
         try:
-            return read_limited(self.path / name, max_bytes)
+            data = read_limited(self.path / name, max_bytes)
         except CheckpointError as error:
             self.problems.append(f"{name} {error.problem}")
             return b""
+        if is_pointer(data):
+            self.problems.append(f"{name} {POINTER_PROBLEM}")
+            return b""
+        return data
 
     def pieces(self, name: str) -> tuple[bytes, PieceModel | None]:
         """A SentencePiece file and its pieces; a problem, and none, where it is no such file."""

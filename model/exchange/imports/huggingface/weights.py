@@ -16,6 +16,7 @@ from torch import Tensor
 from model.checkpoint.description.strict_json import parse_json
 from model.checkpoint.files.checksums import read_limited
 from model.errors import CheckpointError, ConfigError, ForeignModelError, shown
+from model.exchange.imports.git_lfs import POINTER_PROBLEM, is_pointer_file
 from model.exchange.imports.huggingface.folder import HuggingFaceFolder
 from model.exchange.imports.imported import ForeignTensor
 from model.exchange.imports.pickles import pickles_refused, tensor_problem, unpickled
@@ -53,6 +54,7 @@ class HuggingFaceWeights:
         problems: list[str] = []
         for file in self._files():
             try:
+                self._check_fetched(file)
                 found = dict(self._scanned(file))
             except ForeignModelError as error:
                 problems += error.problems
@@ -150,6 +152,19 @@ class HuggingFaceWeights:
         if problems:
             raise ForeignModelError(self._folder, problems)
         return names
+
+    def _check_fetched(self, file: str) -> None:
+        """Refuse what stands for a file in a clone without git-lfs.
+
+        Raises:
+            ForeignModelError: It does, or cannot be read.
+        """
+        try:
+            is_fetched = not is_pointer_file(self._folder / file)
+        except OSError as error:
+            raise ForeignModelError(self._folder, [f"{file}: {error}"]) from error
+        if not is_fetched:
+            raise ForeignModelError(self._folder, [f"{file} {POINTER_PROBLEM}"])
 
     def _scanned(self, file: str) -> Iterator[tuple[str, _Place]]:
         path = self._folder / file

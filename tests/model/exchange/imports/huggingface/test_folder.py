@@ -179,3 +179,15 @@ def test_suppressed_tokens_that_are_no_ids_are_a_problem(tmp_path: Path, tokens:
     folder = folder_of(tmp_path / "model", suppress_tokens=tokens)
     assert folder.suppressed() == ()
     assert folder.problems == ["bad_words_ids or suppress_tokens has something that is no id"]
+
+
+def test_what_stands_for_a_file_in_a_clone_without_git_lfs_is_told(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path)
+    for name in ("spiece.model", "vocab.json"):
+        (tmp_path / name).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\n")
+    assert folder.pieces("spiece.model") == (b"", None)
+    assert folder.vocabulary("vocab.json") == {}
+    assert folder.problems == [
+        f"{name} is a pointer of git-lfs and not the file; `git lfs pull` in the clone fetches it"
+        for name in ("spiece.model", "vocab.json")
+    ]

@@ -181,3 +181,18 @@ def test_tensors_of_a_pickle_that_are_no_plain_arrays_are_named(
 def test_a_single_number_is_no_weight(tmp_path: Path) -> None:
     whole_safetensors(tmp_path, {**TENSORS, "a.weight": torch.tensor(3.0)})
     assert problems_of(tmp_path).startswith("a.weight is a single number")
+
+
+POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 123456\n"
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "pytorch_model.bin"])
+def test_what_stands_for_a_file_in_a_clone_without_git_lfs_is_told(
+    tmp_path: Path, name: str
+) -> None:
+    (tmp_path / name).write_bytes(POINTER)
+    with pytest.raises(ForeignModelError) as caught:
+        HuggingFaceWeights(tmp_path)
+    assert caught.value.problems == (
+        f"{name} is a pointer of git-lfs and not the file; `git lfs pull` in the clone fetches it",
+    )
