@@ -75,6 +75,7 @@ def convert(
     licence: str | None = None,
     options: ImportOptions | None = None,
     command: str | None = None,
+    approve: Callable[[Manifest], None] | None = None,
     progress: Progress | None = None,
 ) -> Manifest:
     """Convert a model of another program.
@@ -90,6 +91,8 @@ def convert(
         licence: Licence of the weights; None takes the source's, and says so where it has none.
         options: What the source does not say of itself.
         command: What made the conversion, for its card.
+        approve: Shown what is to be written, before any of it is; what it raises ends the
+            conversion.
         progress: Told of every tensor.
 
     Returns:
@@ -107,6 +110,8 @@ def convert(
         importer = recognised(content, importers, source=source)
         imported = read_whole(importer, content, options or ImportOptions(), source=source)
         plan = _planned(source, imported, compute=compute, name=name, licence=licence)
+        if approve is not None:
+            approve(plan.manifest)
         card = format_card(imported, plan.manifest, command=command)
         contents = {**plan.contents, plan.manifest.files.card: card.encode()}
         plan = replace(plan, contents=contents)

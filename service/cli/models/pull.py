@@ -9,7 +9,7 @@ import argparse
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -204,27 +204,32 @@ def _convert(
     *,
     listing: "Listing | None",
 ) -> None:
-    """Convert; what only the files say of the licence is told, and counts, before it is served."""
+    """Convert; what only the files say of the licence is told, and counts, before it is written."""
     from model.exchange.registry.licences import check_accepted
 
     stated = None if listing is None else listing.licence
-    with place.filling() as destination:
-        manifest = _converted(arguments, source, destination, place.path.name, listing)
-        if listing is not None:
-            place.remember(destination, listing, arguments.compute)
+
+    def approve(manifest: "Manifest") -> None:
         if stated is None:
             print(f"licence, as the files say: {one_line(manifest.licence)}", file=sys.stderr)
             accepting = arguments.accept_licence
             check_accepted(manifest.licence, cache.accepted_licences, accepting=accepting)
 
+    with place.filling() as destination:
+        _write(arguments, source, destination, place.path.name, listing, approve=approve)
+        if listing is not None:
+            place.remember(destination, listing, arguments.compute)
 
-def _converted(
+
+def _write(
     arguments: argparse.Namespace,
     source: Path,
     destination: Path,
     called: str,
     listing: "Listing | None",
-) -> "Manifest":
+    *,
+    approve: Callable[["Manifest"], None],
+) -> None:
     from tqdm import tqdm
 
     with leaving_at_once():
@@ -243,7 +248,7 @@ def _converted(
             bar.total = total
             bar.update(written - bar.n)
 
-        return convert(
+        convert(
             source,
             destination,
             importers=IMPORTERS,
@@ -252,6 +257,7 @@ def _converted(
             licence=None if listing is None else listing.licence,
             options=ImportOptions(pairs=pairs, family=arguments.family),
             command=_command(arguments, arguments.name if listing is None else listing.name),
+            approve=approve,
             progress=show,
         )
 

@@ -134,6 +134,7 @@ def test_a_licence_that_only_the_files_say_counts_before_the_model_is_served(
     assert "licence, as the files say: CC-BY-NC-4.0" in shown
     assert "--accept-licence CC-BY-NC-4.0" in shown
     assert list((tmp_path / "served").iterdir()) == []
+    assert importer.num_reads == {}  # nothing was written to be thrown away
     assert main(["pull", "argos:en-zh", "--accept-licence", "CC-BY-NC-4.0"]) == 0
     assert [one.name for one in (tmp_path / "served").iterdir()] == ["argos-en-zh"]
     assert mirror.bodies_of(path) == [len(package)]
