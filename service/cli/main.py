@@ -1,11 +1,13 @@
 """Command `dragoman`: choice of the sub-command, and errors as one line.
 
 Owns exit codes: 0 done, 1 an error that was foreseen, 2 wrong usage, 3 done but for rows that have
-no translation (`service.cli.translate.bulk`), 130 interrupted, 141 nobody read on, 143 told to end.
+no translation (`service.cli.translate.bulk`), 129 its terminal was closed, 130 interrupted, 141
+nobody read on, 143 told to end.
 """
 
 import argparse
 import errno
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -13,7 +15,7 @@ from importlib import import_module
 from types import MappingProxyType
 
 from model.errors import ConfigError, DragomanError
-from service.cli.signals import INTERRUPTED, ending_on_sigterm, outliving_hangups
+from service.cli.signals import INTERRUPTED, ending_on, outliving_hangups
 from service.cli.streams.standard_streams import close_output, open_streams
 from service.logs import configure_last_resort
 
@@ -94,9 +96,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         given = sys.argv[1:] if argv is None else argv
         wanted = given[0] if given and given[0] in _COMMANDS else None
-        with outliving_hangups() if wanted in _RELOADED_BY_HANGUP else nullcontext():
+        is_reloaded = wanted in _RELOADED_BY_HANGUP
+        ending = [signal.SIGTERM] if is_reloaded else [signal.SIGTERM, signal.SIGHUP]
+        with outliving_hangups() if is_reloaded else nullcontext():
             arguments = build_parser(wanted).parse_args(given)
-            with ending_on_sigterm():
+            with ending_on(*ending):
                 for name in {"stdout", "stderr"}.intersection(closed) - arguments.may_be_closed:
                     raise ConfigError(f"{name} is closed; what is not wanted goes to /dev/null")
                 status: int = arguments.run(arguments)

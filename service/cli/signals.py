@@ -1,7 +1,8 @@
 """Signals during a command that has no handlers of its own.
 
-SIGTERM ends it as an error would, so that what it has begun to write is removed. SIGHUP, which a
-server takes as a reload, does not end one that has nothing to reload yet. Ctrl-C is Python's own
+SIGTERM ends it as an error would, so that what it has begun to write is removed, and so does
+SIGHUP, of a terminal that is closed. A server takes that as a reload; one that has nothing to
+reload yet is not ended by it. Ctrl-C is Python's own
 `KeyboardInterrupt`, but not while libraries are imported: some of them swallow it.
 """
 
@@ -16,13 +17,22 @@ INTERRUPTED = 128 + signal.SIGINT
 
 
 @contextmanager
-def ending_on_sigterm() -> Iterator[None]:
-    """SIGTERM is a `SystemExit` inside the block."""
-    previous = signal.signal(signal.SIGTERM, _exit)
+def ending_on(*numbers: signal.Signals) -> Iterator[None]:
+    """These signals are a `SystemExit` inside the block.
+
+    A hangup that is ignored stays so: `nohup` asks for that.
+    """
+    ending = [
+        number
+        for number in numbers
+        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN
+    ]
+    previous = {number: signal.signal(number, _exit) for number in ending}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, previous)
+        for number, handler in previous.items():
+            signal.signal(number, handler)
 
 
 @contextmanager

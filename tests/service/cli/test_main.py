@@ -180,16 +180,32 @@ assert signal.getsignal(signal.SIGHUP) is signal.SIG_DFL
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_a_hangup_ends_any_other_command() -> None:
-    code = """
-import os, signal
+@pytest.mark.parametrize(
+    ("handler", "status", "tidied"), [("SIG_DFL", 129, "tidied\n"), ("SIG_IGN", 0, "done\n")]
+)
+def test_a_hangup_ends_any_other_command_as_an_error_would_unless_it_is_ignored(
+    handler: str, status: int, tidied: str
+) -> None:
+    """`nohup` has it ignored."""
+    code = f"""
+import os, signal, sys
+signal.signal(signal.SIGHUP, signal.{handler})
 from service.cli.main import main
 from service.cli.server import keys
-keys.run = lambda _: os.kill(os.getpid(), signal.SIGHUP)
-main(["keys", "new", "a"])
+def run(_):
+    try:
+        os.kill(os.getpid(), signal.SIGHUP)
+        print("done", flush=True)
+        return 0
+    except SystemExit:
+        print("tidied", flush=True)
+        raise
+keys.run = run
+sys.exit(main(["keys", "new", "a"]))
 """
-    ended = subprocess.run([sys.executable, "-c", code], check=False)
-    assert ended.returncode == -signal.SIGHUP
+    command = [sys.executable, "-c", code]
+    ended = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout) == (status, tidied)
 
 
 def test_ctrl_c_while_libraries_are_imported_ends_at_once() -> None:
