@@ -23,7 +23,12 @@ FORMS = (
 ARCHIVE_SUFFIXES = (".zip", ".argosmodel")
 
 _HUB_PART = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9_-])?"
-_HUB = re.compile(rf"({_HUB_PART}/{_HUB_PART})(?:@([A-Za-z0-9][A-Za-z0-9._-]{{0,99}}))?")
+_REVISION_PART = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
+_REVISION = rf"({_REVISION_PART}(?:/{_REVISION_PART}){{0,9}})"
+_HUB = re.compile(rf"({_HUB_PART}/{_HUB_PART})(?:@{_REVISION})?")
+_HUB_PAGE = re.compile(
+    rf"https://huggingface\.co/({_HUB_PART}/{_HUB_PART})(?:/tree/{_REVISION})?/?"
+)
 _PAIR = re.compile(r"([A-Za-z]{2,8}(?:_[A-Za-z]{4})?)-([A-Za-z]{2,8}(?:_[A-Za-z]{4})?)")
 _FIREFOX_CODE = r"([A-Za-z]+(?:-[A-Z][A-Za-z]{3}|_[A-Za-z]{4})?)"
 _FIREFOX = re.compile(f"{_FIREFOX_CODE}-{_FIREFOX_CODE}")
@@ -128,6 +133,8 @@ def parse_name(text: str) -> ModelName:
         ConfigError: It means nothing, or more than one thing; the message lists the forms.
     """
     scheme, colon, rest = text.partition(":")
+    if match := _HUB_PAGE.fullmatch(text):
+        return HubName(repository=match[1], revision=match[2] or "main")
     if colon and rest.startswith("//"):
         return _archive(text)
     if colon:

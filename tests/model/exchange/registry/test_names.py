@@ -26,6 +26,10 @@ DIGEST = "0" * 64
         ("hf:Helsinki-NLP/opus-mt-en-de", HubName(repository="Helsinki-NLP/opus-mt-en-de")),
         ("Helsinki-NLP/opus-mt-en-de", HubName(repository="Helsinki-NLP/opus-mt-en-de")),
         ("a/b@v1.0", HubName(repository="a/b", revision="v1.0")),
+        ("hf:a/b@refs/pr/5", HubName(repository="a/b", revision="refs/pr/5")),
+        ("https://huggingface.co/a/b", HubName(repository="a/b")),
+        ("https://huggingface.co/a/b/", HubName(repository="a/b")),
+        ("https://huggingface.co/a/b/tree/v1.0", HubName(repository="a/b", revision="v1.0")),
         ("firefox:de-en", FirefoxName(source="de", target="en")),
         ("firefox:de-en/tiny", FirefoxName(source="de", target="en", architecture="tiny")),
         (
@@ -82,6 +86,8 @@ def test_a_home_is_meant_by_a_tilde(monkeypatch: pytest.MonkeyPatch) -> None:
         "hf:a/..",
         "hf:a/b/../c",
         "hf:a/b@../c",
+        "hf:a/b@refs/../c",
+        "hf:a/b@refs/",
         "hf:a/b?x=1",
         "firefox:de",
         "firefox:de-en/../x",
@@ -128,6 +134,7 @@ def test_a_folder_here_may_be_named_without_a_dot(
     ("text", "problem"),
     [
         ("https://user:word@a/x.zip", "a user name or a password"),
+        ("https://huggingface.co/a/b/blob/main/x.bin", "does not end in"),
         ("https://a/x.bin", r"does not end in \.zip or \.argosmodel"),
         ("https://a/x.zip#sha256=abc", "is no checksum"),
     ],
