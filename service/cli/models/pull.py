@@ -91,6 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
         ForeignModelError: The model cannot be converted.
         CheckpointError: The checkpoint cannot be written.
     """
+    from model.exchange.imports.huggingface.folder import folder_name
     from model.exchange.registry.cache import cache_of
     from model.exchange.registry.names import LocalName, parse_name
     from model.exchange.registry.retries import Retries
@@ -101,7 +102,7 @@ def run(arguments: argparse.Namespace) -> int:
     cache = cache_of(os.environ)
     if isinstance(name, LocalName):
         path = Path(os.path.realpath(name.path))
-        own_name = path.stem if is_file(path) else path.name
+        own_name = path.stem if is_file(path) else folder_name(path)
         place = place_of(arguments.to, arguments.checkpoint_name or own_name, cache)
         with place.locked(_print_wait):
             place.check_free()

@@ -43,6 +43,19 @@ def model_type(source: Path) -> str | None:
     return found if isinstance(found, str) else None
 
 
+def folder_name(path: Path) -> str:
+    """What a model is called: as its folder, or on the hub where that is the hub's cache."""
+    return _cached_repository(path).rpartition("/")[2] or path.resolve().name
+
+
+def _cached_repository(path: Path) -> str:
+    """`OWNER/NAME` of a folder of the hub's cache, which has no name of its own."""
+    path = path.resolve()
+    is_snapshot = path.parent.name == "snapshots"
+    match = _CACHED.fullmatch(path.parent.parent.name) if is_snapshot else None
+    return "/".join(filter(None, match.groups())) if match else ""
+
+
 class HuggingFaceFolder:
     """The small files of a folder.
 
@@ -260,7 +273,7 @@ class HuggingFaceFolder:
     @property
     def name(self) -> str:
         """What the model is called: as its folder, or on the hub where that is the hub's cache."""
-        return self._snapshot.rpartition("/")[2] or self.path.resolve().name
+        return folder_name(self.path)
 
     @property
     def made_from(self) -> str:
@@ -287,7 +300,8 @@ class HuggingFaceFolder:
         """The model itself, where its folder says under what it is, and perhaps whence."""
         if self.licence is None:
             return ()
-        url = f"https://huggingface.co/{self._snapshot}" if self._snapshot else None
+        repository = _cached_repository(self.path)
+        url = f"https://huggingface.co/{repository}" if repository else None
         return (Licence(corpus=self.name, licence=self.licence, url=url),)
 
     def _bounded(self, name: str, default: int | None, most: int) -> int:
@@ -297,14 +311,6 @@ class HuggingFaceFolder:
         self.problems.append(f"config.json: {name} is {value}; it must be from 1 to {most}")
         self.has_all_sizes = False
         return 1
-
-    @property
-    def _snapshot(self) -> str:
-        """`OWNER/NAME` of a folder of the hub's cache, which has no name of its own."""
-        path = self.path.resolve()
-        is_snapshot = path.parent.name == "snapshots"
-        match = _CACHED.fullmatch(path.parent.parent.name) if is_snapshot else None
-        return "/".join(filter(None, match.groups())) if match else ""
 
 
 def _state(value: object) -> str:

@@ -8,6 +8,7 @@ import pytest
 from model.checkpoint.description.config_file import read_manifest
 from model.exchange.registry.cache import Cache
 from service.cli.main import main
+from support.made_imports import write_made_model
 from support.registry_mirror import Mirror
 
 Output = pytest.CaptureFixture[str]
@@ -153,3 +154,13 @@ def test_a_note_that_an_earlier_version_left_in_the_cache_counts(
     assert not cache.pulled(place).exists()
     assert main(["pull", "argos:en-zh", "--compute", "float32"]) == 0
     assert "is that already" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("mirror")
+def test_a_snapshot_of_the_hubs_cache_has_the_name_of_its_repository(
+    tmp_path: Path, capsys: Output
+) -> None:
+    snapshot = tmp_path / "hub" / "models--owner--my-model" / "snapshots" / "0123456789ab"
+    write_made_model(snapshot)
+    assert main(["pull", str(snapshot)]) == 0
+    assert capsys.readouterr().out == f"{tmp_path / 'served' / 'my-model'}\n"
