@@ -18,6 +18,7 @@ from model.exchange.imports.imported import (
     ImportOptions,
 )
 from model.exchange.imports.languages import nearest_pairs
+from model.exchange.imports.unrecognised import unrecognised_reason
 from model.exchange.model_card import card_licence
 from model.system.host_memory import free_memory, readable_bytes
 from model.system.out_of_memory import is_out_of_memory
@@ -39,9 +40,11 @@ def recognised(content: Path, importers: Sequence[Importer], *, source: Path) ->
     for importer in importers:
         if importer.recognises(content):
             return importer
-    known = ", ".join(importer.name for importer in importers)
     kind = ForeignModelError if content.is_dir() else UnreadableModelError
-    raise kind(source, [f"is of no format that is known ({known})"])
+    known = ", ".join(importer.name for importer in importers)
+    reason = unrecognised_reason(content)
+    told = f" ({known})" if reason is None else f": {reason}"
+    raise kind(source, [f"is of no format that is known{told}"])
 
 
 def read_whole(
