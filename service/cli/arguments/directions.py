@@ -96,7 +96,7 @@ def chosen_or_same(
     Args:
         arguments: As of `chosen_direction`.
         path: As of `chosen_direction`.
-        sample: Some of the text; None if it cannot be looked at beforehand.
+        sample: Some of the text; None if it cannot be looked at beforehand, or is not known.
         is_whole: That is all of it; the beginning of a file never says that it needs no checkpoint.
 
     Raises:
@@ -146,11 +146,15 @@ def _source_by(
     """The source language that a text says, of several; None for one that is translated already.
 
     Raises:
-        ConfigError: A file begins in the target's language, and nothing says more.
+        ConfigError: A file begins in the target's language, or in none that there is, and nothing
+            says more.
     """
     sources = [one.pair.source for one in fitting]
     target = fitting[0].pair.target
-    found = _detected(text, [*sources, target]).tag
+    detected = _detected(text, [*sources, target])
+    found = detected.tag
+    if detected.confidence == 0 and not is_whole and any(map(str.isalpha, text)):
+        raise ConfigError(complaint)
     if found != target or is_whole:
         _tell(found)
         return None if found == target else found

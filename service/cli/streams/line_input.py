@@ -18,19 +18,18 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 from types import TracebackType
 
 from model.errors import DataError
 from model.system.paths import exists, is_file
+from service.cli.streams.beginnings import beginning
 from service.cli.streams.read_files import STANDARD_INPUT
 
 THE_TEXT = "the text"
 
 _Bytes = io.RawIOBase | io.BufferedIOBase
 _BLOCK = 2**16
-_SAMPLE_LINES = 50
 _FILE_NAME = re.compile(r"\S*/\S*|\S*[^\W_]\.[A-Za-z][A-Za-z0-9]{0,9}")
 """What means a file: a path, or a name with an ending."""
 
@@ -208,7 +207,10 @@ def num_lines(source: Input) -> int | None:
 
 
 def sample(source: Input) -> str | None:
-    """The first lines, to see which language they are in; None of what can be read only once.
+    """The first lines, to see which language they are in.
+
+    Returns:
+        None of what can be read only once, and as of `beginning`.
 
     Raises:
         DataError: One is not UTF-8, or reading fails.
@@ -216,7 +218,7 @@ def sample(source: Input) -> str | None:
     if source.text is None and not _is_file(source.name):
         return None
     with OpenedLines(source) as lines:
-        return "\n".join(islice(lines, _SAMPLE_LINES))
+        return beginning(lines)
 
 
 def digest(source: Input) -> str | None:

@@ -21,6 +21,7 @@ from service.cli.arguments.control import chosen_control, controlled
 from service.cli.arguments.directions import Direction, check_unreplaced, chosen_or_same
 from service.cli.arguments.offline import MAX_ROWS, check_count, chosen_search, chosen_threads
 from service.cli.signals import leaving_at_once
+from service.cli.streams.beginnings import beginning
 from service.cli.translate.bulk_progress import shown_progress
 
 if TYPE_CHECKING:
@@ -40,7 +41,6 @@ _MAX_CHARACTERS = 10_000_000
 _MAX_WORKERS = 10_000
 _MAX_HANG_SECONDS = 1_000_000
 _HANG_SECONDS = 600
-_SAMPLE_TEXTS = 50
 _NOT_IN_BULK = {
     "text": "--text",
     "output": "--output",
@@ -202,12 +202,12 @@ def _direction(
     Raises:
         ConfigError: There is nothing to translate, as texts are to stay in their language.
     """
-    from model.offline.bulk.planning import first_texts
+    from service.cli.translate.bulk_texts import texts_of
 
     direction = chosen_or_same(
         arguments,
         arguments.checkpoint,
-        sample=lambda: "\n".join(first_texts(files[0], kind, names)[:_SAMPLE_TEXTS]),
+        sample=lambda: beginning(texts_of(files, kind, names)),
         is_whole=False,
     )
     if direction is None:

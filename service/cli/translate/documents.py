@@ -18,11 +18,11 @@ from model.documents.kinds import KINDS, kind_of
 from model.documents.notation.document import Document
 from model.documents.notation.limits import DocumentLimits
 from model.errors import ConfigError, DataError, DocumentError
+from service.cli.streams.beginnings import beginning
 from service.cli.streams.line_input import Input, opened_bytes, read_block
 from service.cli.streams.line_output import LineOutput, Make
 
 LINES = "lines"
-_SAMPLE_TEXTS = 50
 _ARCHIVES = frozenset({"docx", "pptx", "xlsx", "odt", "ods", "odp", "epub"})
 
 
@@ -97,9 +97,9 @@ def document_facts(document: Document | None) -> list[object]:
     return [] if document is None else [document.kind, document.texts]
 
 
-def document_sample(document: Document) -> str:
-    """Its first texts, to see which language they are in."""
-    return "\n".join(document.texts[:_SAMPLE_TEXTS])
+def document_sample(document: Document) -> str | None:
+    """Its first texts, to see which language they are in; None as of `beginning`."""
+    return beginning(document.texts)
 
 
 def translate_document(

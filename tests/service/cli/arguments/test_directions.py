@@ -273,6 +273,20 @@ def test_a_file_that_begins_in_the_targets_language_alone_needs_its_own(tmp_path
         chosen_or_same(flags, tmp_path, sample=lambda: "Good morning, how?", is_whole=False)
 
 
+def test_a_file_that_begins_in_no_language_that_there_is_needs_its_own(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = argparse.Namespace(source_language=None, target_language="en", model=None)
+    for text in ("https://example.org/cat", "Καλημέρα σας"):
+        with pytest.raises(ConfigError, match="2 language pairs fit --to en"):
+            chosen_or_same(flags, folder, sample=lambda text=text: text, is_whole=False)  # type: ignore[misc]
+    assert capsys.readouterr().err == ""
+    for text in ("", "12:30"):  # nothing in it has a language
+        flags = argparse.Namespace(source_language=None, target_language="en", model=None)
+        found = chosen_or_same(flags, folder, sample=lambda text=text: text, is_whole=False)  # type: ignore[misc]
+        assert found is not None
+
+
 def test_a_text_that_cannot_be_looked_at_needs_its_language(folder: Path) -> None:
     flags = argparse.Namespace(source_language=None, target_language="en", model=None)
     with pytest.raises(ConfigError, match="2 language pairs fit --to en"):

@@ -85,7 +85,7 @@ def test_a_line_feed_alone_ends_a_line(
     source = Input(str(path))
     assert _read(source) == lines
     assert num_lines(source) == len(lines)
-    assert sample(source) == "\n".join(lines)
+    assert sample(source) == "\n".join(line for line in lines if any(map(str.isalpha, line)))
 
 
 def test_a_text_has_lines_as_well() -> None:
