@@ -20,9 +20,11 @@ from model.documents.notation.limits import DocumentLimits
 from model.errors import ConfigError, DataError, DocumentError
 from service.cli.streams.beginnings import beginning
 from service.cli.streams.line_input import Input, opened_bytes, read_block
-from service.cli.streams.line_output import LineOutput, Make
+from service.cli.streams.line_output import PACKED_SUFFIX, LineOutput, Make
 
 LINES = "lines"
+_PLAIN = frozenset({"txt", "md"})
+"""Kinds of which either can be read as the other."""
 _ARCHIVES = frozenset({"docx", "pptx", "xlsx", "odt", "ods", "odp", "epub"})
 
 
@@ -79,6 +81,44 @@ def _kind(source: Input, arguments: argparse.Namespace) -> str | None:
     if kind in _ARCHIVES and arguments.output is None:
         raise ConfigError(f"a {kind} document is no text for a terminal: name a file with --output")
     return kind
+
+
+def _named_kind(source: Input) -> str | None:
+    """The kind that the name of a file says, packed or not; None of a text."""
+    return _kind_of_packed(source.name) if source.text is None else None
+
+
+def _kind_of_packed(name: str) -> str | None:
+    return kind_of(name.removesuffix(PACKED_SUFFIX))
+
+
+def check_output(
+    output: Path, document: Document | None, source: Input, *, asked: str | None
+) -> None:
+    """Refuse a name that promises another kind of document than is written.
+
+    Args:
+        output: The file that is written.
+        document: What is translated; None of lines, which may be called what their input is.
+        source: The input.
+        asked: What `--format` says; lines that are asked for may be called as any text.
+
+    Raises:
+        ConfigError: Nothing would open the file as what it is called.
+    """
+    promised = _kind_of_packed(output.name)
+    written = "txt" if document is None else document.kind
+    if promised in (None, written) or _PLAIN.issuperset({promised, written}):
+        return
+    hint = "a document keeps its kind"
+    if document is None:
+        is_text = promised not in _ARCHIVES
+        if is_text and (asked == LINES or promised == _named_kind(source)):
+            return
+        hint = f"--format {LINES} if it is to have that name" if is_text else "name it .txt"
+    raise ConfigError(
+        f"--output {output} is named as {promised}, and what is written is {written}; {hint}"
+    )
 
 
 def _at_most(stream: io.RawIOBase | io.BufferedIOBase, num_bytes: int, name: str) -> bytes:

@@ -46,6 +46,7 @@ from service.cli.streams.read_files import STANDARD_INPUT, ReadFiles
 from service.cli.translate.bulk import add_bulk_arguments, is_bulk, run_bulk
 from service.cli.translate.documents import (
     add_format_argument,
+    check_output,
     document_facts,
     document_sample,
     maker,
@@ -126,8 +127,7 @@ def run(arguments: argparse.Namespace) -> int:
     if direction is None:
         return _copy(source, document, arguments)
     inputs = [source] + [Input(name) for name in [arguments.nearest_to] if name is not None]
-    read = _read_files(inputs, arguments, folders=[direction.directory])
-    read.refuse_streams()
+    read = _checked_files(inputs, document, arguments, folders=[direction.directory])
     with leaving_at_once():
         if sys.stderr.isatty():
             import tqdm  # noqa: F401  # later, where nothing must swallow Ctrl-C
@@ -157,12 +157,26 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _read_files(
-    inputs: Sequence[Input], arguments: argparse.Namespace, *, folders: Iterable[Path] = ()
+def _checked_files(
+    inputs: Sequence[Input],
+    document: "Document | None",
+    arguments: argparse.Namespace,
+    *,
+    folders: Iterable[Path] = (),
 ) -> ReadFiles:
-    """All that is not to be written over, whether the languages have it read or not."""
+    """All that is not to be written over, whether the languages have it read or not.
+
+    Raises:
+        ConfigError: As of `check_output`.
+        DataError: It would be.
+    """
     beside = [name for name in (arguments.glossary, arguments.nearest_to) if name is not None]
-    return ReadFiles([*(file for one in inputs for file in one.files), *beside], folders=folders)
+    read = ReadFiles([*(file for one in inputs for file in one.files), *beside], folders=folders)
+    read.refuse_streams()
+    if arguments.output is not None:
+        read.refuse(arguments.output, arguments.output)
+        check_output(arguments.output, document, inputs[0], asked=arguments.format)
+    return read
 
 
 def _facts(
@@ -205,8 +219,7 @@ def _chosen_input(arguments: argparse.Namespace) -> Input:
 
 def _copy(source: Input, document: "Document | None", arguments: argparse.Namespace) -> int:
     """Write every line as it is: it is in the language that is asked for."""
-    read = _read_files([source], arguments)
-    read.refuse_streams()
+    read = _checked_files([source], document, arguments)
     with ExitStack() as stack:
         output = None
         if arguments.output is not None:

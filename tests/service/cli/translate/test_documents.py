@@ -13,6 +13,7 @@ from model.documents.formats import open_document
 from model.offline.translator import Translator
 from service.cli.main import main
 from service.cli.streams.line_output import LineOutput
+from service.cli.translate import translate
 from support.made_documents import docx, members_of
 from support.tiny_checkpoint import EN_ZH, write_tiny_checkpoint
 
@@ -181,3 +182,59 @@ def test_texts_of_another_document_are_not_gone_on_from(
                 patch.setattr(LineOutput, "keep", keep_two)
             assert main(words) == status
     assert output.read_bytes() == page.read_bytes()
+
+
+REPORT = docx("<w:p><w:r><w:t>The cat sees the river.</w:t></w:r></w:p>")
+
+
+@pytest.mark.parametrize(
+    ("name", "output", "written"),
+    [
+        ("a.txt", "a.docx", "txt"),
+        ("a.txt", "a.html", "txt"),
+        ("a.html", "a.docx", "html"),
+        ("a.md", "b.html", "md"),
+        ("a.docx", "b.txt", "docx"),
+        ("a.html", "b.json.gz", "html"),
+    ],
+)
+@pytest.mark.parametrize("same", [[], ["--from", "en", "--to", "en"]])
+def test_a_name_of_another_kind_is_refused_before_the_network_is_loaded(
+    flags: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    *,
+    name: str,
+    output: str,
+    written: str,
+    same: list[str],
+) -> None:
+    monkeypatch.setattr(translate, "opened_by_flags", None)
+    (tmp_path / name).write_bytes(REPORT if name.endswith("x") else b"The cat sees the river.\n")
+    words = ["translate", str(tmp_path / name), *flags, *same, "--output", str(tmp_path / output)]
+    assert main(words) == 1
+    promised = output.split(".")[1]
+    told = f"{output} is named as {promised}, and what is written is {written}; "
+    assert told in capfd.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize(
+    ("name", "output", "more"),
+    [
+        ("a.md", "b.txt", []),
+        ("a.txt", "b.markdown", []),
+        ("a.htm", "b.xhtml.gz", []),
+        ("a.txt", "b.html", ["--format", "lines"]),
+        ("a.html", "b.html", ["--format", "lines"]),
+        ("a.txt", "b.de", []),
+    ],
+)
+def test_names_that_a_translation_may_have(
+    flags: list[str], tmp_path: Path, name: str, output: str, more: list[str]
+) -> None:
+    (tmp_path / name).write_text("The cat sees the river.\n")
+    words = ["translate", str(tmp_path / name), *flags[:2], "--from", "en", "--to", "en", *more]
+    assert main([*words, "--output", str(tmp_path / output)]) == 0
+    assert (tmp_path / output).exists()
