@@ -71,7 +71,7 @@ def opened_document(source: Input, arguments: argparse.Namespace) -> Document | 
 
 def _kind(source: Input, arguments: argparse.Namespace) -> str | None:
     asked: str | None = arguments.format
-    kind = asked or (kind_of(source.name) if source.text is None else None)
+    kind = asked or _named_kind(source)
     if kind in (None, LINES) or (asked is None and kind == "txt"):
         return None
     if arguments.nearest_to is not None:

@@ -72,8 +72,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "file",
         nargs="?",
         metavar="TEXT|FILE",
-        help="a text, or a file with one: UTF-8 or .gz, or a document such as .docx or .html; - or"
-        " nothing for standard input",
+        help="a text, or a file with one, UTF-8, or a document such as .docx or .html, packed if it"
+        " ends in .gz; - or nothing for standard input",
     )
     add_bulk_arguments(parser)
     parser.add_argument("--text", help="a text, whatever files have its name")

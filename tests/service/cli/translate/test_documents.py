@@ -133,6 +133,28 @@ def test_what_cannot_be_unpacked_is_named(
         assert capfd.readouterr().err.startswith(f"dragoman: {packed}: {problem}")
 
 
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("ui.json.gz", b'{"key": "The cat sees the river.",\n "b": 7}\n'),
+        ("page.html.gz", PAGE.encode()),
+        ("report.docx.gz", docx("<w:p><w:r><w:t>The cat sees the river.</w:t></w:r></w:p>")),
+    ],
+)
+def test_a_packed_document_is_translated_as_the_document_that_it_is(
+    flags: list[str], tmp_path: Path, name: str, data: bytes
+) -> None:
+    packed, plain = tmp_path / name, tmp_path / name.removesuffix(".gz")
+    packed.write_bytes(gzip.compress(data))
+    plain.write_bytes(data)
+    found = []
+    for source, output in ((packed, f"a.{plain.name}"), (plain, f"b.{name}")):
+        assert main(["translate", str(source), *flags, "--output", str(tmp_path / output)]) == 0
+        raw = (tmp_path / output).read_bytes()
+        found.append(gzip.decompress(raw) if output.endswith(".gz") else raw)
+    assert found[0] == found[1] != data
+
+
 def test_values_of_json_are_translated(
     flags: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
