@@ -5,6 +5,7 @@ Owns the list. A packed file cannot be divided, so it is of none.
 
 from collections.abc import Sequence
 
+from model.documents.kinds import kind_of
 from model.errors import DataError
 from model.offline.bulk.blocks import Format
 from model.offline.bulk.lines import JsonLinesFormat, TextFormat
@@ -45,7 +46,9 @@ def common_format(names: Sequence[str]) -> Format:
             endings = ", ".join(ending for known in FORMATS for ending in known.endings)
             is_packed = name.lower().endswith(_PACKED)
             hint = "a packed file cannot be divided into blocks: unpack it; " if is_packed else ""
-            raise DataError(f"{name}: {hint}a bulk job reads {endings}")
+            is_document = kind_of(name.removesuffix(".gz")) is not None
+            instead = "; for one document: --output FILE, and no OUTPUT" if is_document else ""
+            raise DataError(f"{name}: {hint}a bulk job reads {endings}{instead}")
         found[one.name] = one
     if len(found) > 1:
         raise DataError(

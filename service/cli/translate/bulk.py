@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from model.config import SearchConfig
+from model.documents.kinds import kind_of
 from model.errors import ConfigError, shown
 from model.system.cores import default_num_threads
 from model.text.constraints.control import Control
@@ -130,6 +131,7 @@ def run_bulk(arguments: argparse.Namespace) -> int:
 
     names = _names(arguments.columns)
     files = input_files(arguments.file, arguments.folder)
+    _check_named_as_folder(arguments.folder, arguments.file, files)
     kind = format_of_all(files, names)
     direction = _direction(arguments, files, kind, names)
     method = _method(arguments, direction, search, control)
@@ -174,6 +176,35 @@ def _check_flags(arguments: argparse.Namespace) -> None:
             f" {_MAX_HANG_SECONDS}"
         )
     check_count("--max-rows", arguments.max_rows, MAX_ROWS)
+
+
+def _check_named_as_folder(output: str, name: str, files: "Sequence[Facts]") -> None:
+    """Refuse a new folder that is named like a file of the input's format: a file was meant.
+
+    Folders of Parquet are named so by custom.
+
+    Args:
+        output: The folder.
+        name: Of the input.
+        files: That it means.
+
+    Raises:
+        ConfigError: It is named so, and not there.
+    """
+    from model.offline.bulk.formats import format_of
+    from model.offline.bulk.places import place_of
+
+    kind = format_of(output)
+    if kind is None or kind.name == "parquet" or kind != format_of(files[0].name):
+        return
+    if place_of(output).kind() is not None:
+        return
+    is_document = kind_of(name) is not None and place_of(name).kind() == "file"
+    hint = f"; for one document: --output {output}, and no OUTPUT" if is_document else ""
+    raise ConfigError(
+        f"OUTPUT {output} is named like a {kind.name} file, and a bulk job makes a folder: name"
+        f" one, or end its name in /{hint}"
+    )
 
 
 def _names(columns: str | None) -> tuple[str, ...]:

@@ -275,6 +275,40 @@ def test_a_job_without_its_input_or_its_output_is_named(
     assert problem in capfd.readouterr().err
 
 
+def test_a_document_is_told_of_the_flag_that_it_needs(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("a.html", "a.json.gz"):
+        (tmp_path / name).write_text("<p>A cat.</p>")
+        assert main(["translate", str(tmp_path / name), str(tmp_path / "new")]) == 1
+        told = capfd.readouterr().err
+        assert f"{name}: " in told
+        assert told.endswith("; for one document: --output FILE, and no OUTPUT\n")
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.csv", "a.jsonl"])
+def test_a_new_folder_is_not_named_like_a_file_of_the_input(
+    checkpoint: Path, tmp_path: Path, name: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    flags = _table(tmp_path / name)
+    output = tmp_path / f"new{Path(name).suffix}"
+    assert main(_bulk(tmp_path / name, output, checkpoint, *flags)) == 1
+    told = capfd.readouterr().err
+    assert f"OUTPUT {output} is named like a {Path(name).suffix[1:]} file" in told
+    assert (f"for one document: --output {output}," in told) == (name != "a.jsonl")
+    assert not output.exists()
+    command = _bulk(tmp_path / name, output, checkpoint, *flags)
+    command[2] += "/"
+    assert main(command) == 0
+    assert main(_bulk(tmp_path / name, output, checkpoint, *flags)) == 0, "the job's own folder"
+
+
+def test_folders_of_parquet_are_named_so_by_custom(checkpoint: Path, tmp_path: Path) -> None:
+    flags = _table(tmp_path / "a.parquet")
+    assert main(_bulk(tmp_path / "a.parquet", tmp_path / "new.parquet", checkpoint, *flags)) == 0
+
+
 def test_where_ray_is_missing_the_extra_is_named(
     checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
