@@ -79,6 +79,18 @@ def row_of(stream: BinaryIO, name: str, number: int) -> bytes:
     return line
 
 
+def end_of(row: bytes) -> bytes:
+    """How a row ends: CR LF, LF, or nothing at the end of a file."""
+    if row.endswith(b"\r\n"):
+        return b"\r\n"
+    return b"\n" if row.endswith(b"\n") else b""
+
+
+def body_of(row: bytes) -> bytes:
+    """A row without its line end."""
+    return row.removesuffix(end_of(row)) if end_of(row) else row
+
+
 def bytes_of(stream: BinaryIO, name: str, start: int, end: int) -> bytes:
     """A range of a file.
 

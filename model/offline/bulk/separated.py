@@ -3,12 +3,13 @@
 Owns where a row ends (a field in quotes may have line feeds), what a field means, and how fields
 are appended: everything that a row had stays byte for byte. Every part has the header, so that
 each is a table by itself. Quotes are those of Python's `csv`: special where a field begins, doubled
-inside.
+inside; those of TSV are `tab_rows`'s.
 """
 
 import hashlib
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import BinaryIO
 
@@ -24,10 +25,40 @@ from model.offline.bulk.blocks import (
     Sizes,
     Survey,
 )
-from model.offline.bulk.lines import Ranges, bytes_of, decoded, row_of
+from model.offline.bulk.lines import Ranges, body_of, bytes_of, decoded, end_of, row_of
+from model.offline.bulk.tab_rows import fields_with_tabs, rows_with_tabs
 
 _BOM = b"\xef\xbb\xbf"
 _SEPARATORS = {"csv": b",;\t|", "tsv": b"\t"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Notation:
+    """Notation of a table.
+
+    Attributes:
+        separator: Of fields.
+        is_tsv: Whether quotes are those of TSV.
+    """
+
+    separator: bytes
+    is_tsv: bool
+
+    def fields(self, body: bytes) -> list[bytes]:
+        """What the fields of a row mean."""
+        return fields_with_tabs(body) if self.is_tsv else _fields(body, self.separator)
+
+    def names(self, header: bytes) -> list[str]:
+        """The names of the columns."""
+        fields = self.fields(body_of(header.removeprefix(_BOM)))
+        return [field.decode(errors="replace") for field in fields]
+
+    def rows(self, stream: BinaryIO, name: str, header: bytes, first: int = 1) -> Iterator[bytes]:
+        """Rows from where a stream is, each with its line end; errors as of `_rows`."""
+        if self.is_tsv:
+            may_span = len(self.names(header)) > 1
+            return rows_with_tabs(stream, name, first, may_span=may_span)
+        return _rows(stream, name, self.separator, first)
 
 
 class SeparatedFormat:
@@ -47,40 +78,41 @@ class SeparatedFormat:
         header = row_of(
             stream, name, 1
         )  # names with line feeds in them: none of the separators fit
-        separator = _separator(header, name, columns, _SEPARATORS[self.name])
+        notation = self._notation(header, name, columns)
         digest.update(header)
         ranges = Ranges(sizes, start=len(header))
-        for row in _rows(stream, name, separator):
+        for row in notation.rows(stream, name, header):
             digest.update(row)
             ranges.add(len(row))
         return Survey(
             sha256=digest.hexdigest(),
             header=len(header),
-            separator=separator.decode(),
+            separator=notation.separator.decode(),
             ranges=ranges.all(),
         )
 
     def open(self, stream: BinaryIO, file: InputFile, columns: Columns) -> "_SeparatedReader":
         """As of `Format`."""
-        return _SeparatedReader(stream, file, columns)
+        notation = _Notation(file.separator.encode(), is_tsv=self.name == "tsv")
+        return _SeparatedReader(stream, file, columns, notation)
 
-
-def _separator(header: bytes, name: str, columns: Columns, candidates: bytes) -> bytes:
-    """The first separator by which a header has the columns."""
-    found: dict[bytes, list[str]] = {}
-    for number in candidates:
-        separator = bytes([number])
-        if _ends_open(header, separator, is_open=False):
-            raise DataError(f"{name}:1: a quote is not closed in the header")
-        found[separator] = names = _names(header, separator)
-        if set(columns.names) <= {*names}:
-            _check_names(names, name, columns)
-            return separator
-    names = max(found.values(), key=len)
-    missing = next(column for column in columns.names if column not in names)
-    raise DataError(
-        f"{name}: has no column {shown(missing)}; it has {', '.join(map(shown, names))}"
-    )
+    def _notation(self, header: bytes, name: str, columns: Columns) -> _Notation:
+        """The first notation by which a header has the columns."""
+        found: list[list[str]] = []
+        for number in _SEPARATORS[self.name]:
+            notation = _Notation(bytes([number]), is_tsv=self.name == "tsv")
+            if not notation.is_tsv and _ends_open(header, notation.separator, is_open=False):
+                raise DataError(f"{name}:1: a quote is not closed in the header")
+            names = notation.names(header)
+            if set(columns.names) <= {*names}:
+                _check_names(names, name, columns)
+                return notation
+            found.append(names)
+        names = max(found, key=len)
+        missing = next(column for column in columns.names if column not in names)
+        raise DataError(
+            f"{name}: has no column {shown(missing)}; it has {', '.join(map(shown, names))}"
+        )
 
 
 def _check_names(names: Sequence[str], name: str, columns: Columns) -> None:
@@ -94,34 +126,32 @@ def _check_names(names: Sequence[str], name: str, columns: Columns) -> None:
             )
 
 
-def _names(header: bytes, separator: bytes) -> list[str]:
-    fields = _fields(_body(header.removeprefix(_BOM)), separator)
-    return [field.decode(errors="replace") for field in fields]
-
-
 class _SeparatedReader:
     """Blocks of rows."""
 
-    def __init__(self, stream: BinaryIO, file: InputFile, columns: Columns) -> None:
+    def __init__(
+        self, stream: BinaryIO, file: InputFile, columns: Columns, notation: _Notation
+    ) -> None:
         self._stream = stream
         self._file = file
         self._columns = columns
+        self._notation = notation
         self._header = bytes_of(stream, file.name, 0, file.header)
 
     def read(self, block: Block) -> "_SeparatedRows":
         """As of `Reader`."""
         self._stream.seek(block.start)
-        separator = self._file.separator.encode()
         rows: list[bytes] = []
         left = block.end - block.start
-        for row in _rows(self._stream, self._file.name, separator, block.first_row):
+        name, first = self._file.name, block.first_row
+        for row in self._notation.rows(self._stream, name, self._header, first):
             rows.append(row)
             left -= len(row)
             if left <= 0:
                 break
         if left or len(rows) != block.num_rows:
             raise DataError(f"{self._file.name}: has other rows than when the job began")
-        return _SeparatedRows(self._header, rows, separator, self._columns)
+        return _SeparatedRows(self._header, rows, self._notation, self._columns)
 
     def close(self) -> None:
         """Close the file."""
@@ -132,22 +162,22 @@ class _SeparatedRows:
     """Rows, as they were written."""
 
     def __init__(
-        self, header: bytes, rows: list[bytes], separator: bytes, columns: Columns
+        self, header: bytes, rows: list[bytes], notation: _Notation, columns: Columns
     ) -> None:
         self._header = header
         self._rows = rows
-        self._separator = separator
+        self._separator = notation.separator
         self._columns = columns
-        names = _names(header, separator)
+        names = notation.names(header)
         self._num_fields = len(names)
         self._places = [names.index(column) for column in columns.names]
-        fields = [[] if self._is_blank(row) else _fields(_body(row), separator) for row in rows]
+        fields = [[] if self._is_blank(row) else notation.fields(body_of(row)) for row in rows]
         self._missing = [max(0, self._num_fields - len(found)) for found in fields]
         self.cells = [self._cells_of(found) for found in fields]
 
     def _is_blank(self, row: bytes) -> bool:
         """Whether a line is no row; where there is one column, it is an empty field."""
-        return not _body(row) and self._num_fields > 1
+        return not body_of(row) and self._num_fields > 1
 
     def _cells_of(self, fields: list[bytes]) -> tuple[Cell, ...]:
         if not fields:  # a blank line, of which nothing is asked
@@ -161,14 +191,16 @@ class _SeparatedRows:
     def write(self, stream: BinaryIO, found: Sequence[Sequence[str | None]]) -> None:
         """As of `Rows`; null is an empty field."""
         names = [self._quoted(new) for new in self._columns.new]
-        end = _end(self._header) or b"\n"
-        stream.write(_body(self._header) + b"".join(self._separator + name for name in names) + end)
+        end = end_of(self._header) or b"\n"
+        stream.write(
+            body_of(self._header) + b"".join(self._separator + name for name in names) + end
+        )
         for row, missing, texts in zip(self._rows, self._missing, found, strict=True):
             if self._is_blank(row):
-                stream.write(_end(row) or end)
+                stream.write(end_of(row) or end)
                 continue
             new = b"".join(self._separator + self._quoted(text or "") for text in texts)
-            stream.write(_body(row) + self._separator * missing + new + (_end(row) or end))
+            stream.write(body_of(row) + self._separator * missing + new + (end_of(row) or end))
 
     def _quoted(self, text: str) -> bytes:
         data = text.encode()
@@ -245,14 +277,3 @@ def _patterns(separator: bytes) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
 def _field_pattern(separator: bytes) -> re.Pattern[bytes]:
     end = re.escape(separator)
     return re.compile(rb'(?:"((?:[^"]|"")*+)")?+([^%b]*+)' % end)
-
-
-def _end(row: bytes) -> bytes:
-    """How a row ends: CR LF, LF, or nothing at the end of a file."""
-    if row.endswith(b"\r\n"):
-        return b"\r\n"
-    return b"\n" if row.endswith(b"\n") else b""
-
-
-def _body(row: bytes) -> bytes:
-    return row.removesuffix(_end(row)) if _end(row) else row

@@ -23,6 +23,7 @@ from support.bulk_tables import read_all, surveyed, written
 
 COLUMNS = Columns(names=("b",), new=("b_de",))
 CSV = SeparatedFormat("csv")
+TSV = SeparatedFormat("tsv")
 
 
 @given(
@@ -118,3 +119,65 @@ def test_rows_that_are_others_than_when_the_job_began_are_refused() -> None:
     reader = CSV.open(io.BytesIO(b"a,b\n1,2,3,4\n"), file, COLUMNS)
     with pytest.raises(DataError, match=r"x: has other rows than when the job began"):
         reader.read(*numbered([survey]))
+
+
+@pytest.mark.parametrize(
+    ("data", "cells"),
+    [
+        (
+            b'1\t"Hello he said\n2\tGood morning.\n3\tBye" she said\n4\tThank you.\n',
+            ['"Hello he said', "Good morning.", 'Bye" she said', "Thank you."],
+        ),
+        (b'1\t"Hello he said.\n2\tHe said so."\n', ['"Hello he said.', 'He said so."']),
+        (b'1\t"a\n2\t""\n3\t"b\n', ['"a', "", '"b']),
+        (b'1\t"a"b\n"2\t"c""d"\n', ['"a"b', 'c"d']),
+        (b'1\t"one\r\ntwo ""2"""\r\n2\tb\r\n', ['one\r\ntwo "2"', "b"]),
+        (b'"1\n1"\t"a\nb"\n"2\t"c\n3\t"d\te"\n', ["a\nb", '"c', "d\te"]),
+        (b'1\t"a\nb"\n2\t"c\nd" e\n', ["a\nb", '"c', NO_COLUMN]),
+    ],
+)
+@pytest.mark.parametrize("max_rows", [1, 2, 99])
+def test_between_tabs_a_quote_is_special_where_it_closes_a_field(
+    data: bytes, cells: list[object], max_rows: int
+) -> None:
+    found = read_all(TSV, b"a\tb\n" + data, COLUMNS, Sizes(max_rows))
+    assert [cell for _, rows in found for (cell,) in rows.cells] == cells
+    if NO_COLUMN not in cells:
+        parts = [written(rows, [["x"]] * block.num_rows) for block, rows in found]
+        own = b"".join(part.removeprefix(b"a\tb\tb_de\n") for part in parts)
+        assert own.replace(b"\tx\n", b"\n").replace(b"\tx\r\n", b"\r\n") == data
+
+
+def test_of_one_column_a_line_with_tabs_is_a_row() -> None:
+    ((_, rows),) = read_all(TSV, b'b\n"Hello he said.\nHe said so."\n"c"\n', COLUMNS, Sizes(99))
+    assert [cell for (cell,) in rows.cells] == ['"Hello he said.', 'He said so."', "c"]
+
+
+@given(
+    table=st.lists(
+        st.lists(st.text('ab",\n é', max_size=6), min_size=2, max_size=2), min_size=1, max_size=12
+    ),
+    max_rows=st.integers(1, 5),
+)  # fmt: skip
+def test_fields_with_tabs_in_quotes_mean_what_they_mean_to_python(
+    table: list[list[str]], max_rows: int
+) -> None:
+    stream = io.StringIO(newline="")
+    csv.writer(stream, dialect="excel-tab", lineterminator="\n").writerows([["a", "b"], *table])
+    found = read_all(TSV, stream.getvalue().encode(), COLUMNS, Sizes(max_rows))
+    assert [cell for _, rows in found for (cell,) in rows.cells] == [row[1] for row in table]
+
+
+@given(st.text('a"\t\n', max_size=30), st.integers(1, 3))
+def test_blocks_cut_any_table_with_tabs_as_the_plan_does(text: str, max_rows: int) -> None:
+    data = f"a\tb\n{text}".encode()
+    found = read_all(TSV, data, COLUMNS, Sizes(max_rows))
+    whole = read_all(TSV, data, COLUMNS, Sizes(99))
+    assert [cells for _, rows in found for cells in rows.cells] == [
+        cells for _, rows in whole for cells in rows.cells
+    ]
+
+
+def test_a_table_with_tabs_whose_quote_is_never_closed_is_read() -> None:
+    survey = surveyed(TSV, b'a\tb\n1\t"c\n' + b"d\n" * 9, COLUMNS, Sizes(99))
+    assert survey.ranges[0][3] == 10
