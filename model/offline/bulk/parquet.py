@@ -31,13 +31,13 @@ _WRITTEN_AS = {"uncompressed": "none", "unknown": "lz4"}
 
 
 class ParquetFormat:
-    """Parquet; a column that is translated is one of strings."""
+    """Parquet; a column that is translated is one of strings, or of nothing but nulls."""
 
     name = "parquet"
     endings = (".parquet", ".pq")
 
     def survey(self, stream: BinaryIO, name: str, columns: Columns, sizes: Sizes) -> Survey:
-        """As of `Format`; the schema has to have the columns, as strings."""
+        """As of `Format`; the schema has to have the columns, as strings or nulls."""
         digest = hashlib.sha256()
         while data := stream.read(_DIGEST_BYTES):
             digest.update(data)
@@ -106,7 +106,7 @@ def _check_schema(schema: Any, name: str, columns: Columns) -> None:
         if names.count(column) > 1:
             raise DataError(f"{name}: has {names.count(column)} columns {shown(column)}")
         kind = schema.field(column).type
-        if not is_text(kind):
+        if not (is_text(kind) or _arrow().types.is_null(kind)):  # null: pandas found no value
             raise DataError(
                 f"{name}: column {shown(column)} is of type {kind}; what is translated is a string"
             )

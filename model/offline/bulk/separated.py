@@ -98,6 +98,8 @@ class SeparatedFormat:
 
     def _notation(self, header: bytes, name: str, columns: Columns) -> _Notation:
         """The first notation by which a header has the columns."""
+        if not header:
+            raise DataError(f"{name}: is empty; a table has a header")
         found: list[list[str]] = []
         for number in _SEPARATORS[self.name]:
             notation = _Notation(bytes([number]), is_tsv=self.name == "tsv")

@@ -103,6 +103,17 @@ def test_strings_of_every_type_are_texts(kind: Any) -> None:
     written(rows, _texts(rows))
 
 
+def test_a_column_without_any_value_is_one_of_nulls() -> None:
+    """pandas and pyarrow write a partition without a value so."""
+    data = _file(pa.table({"text": pa.nulls(3), "n": [1, 2, 3]}))
+    ((_, rows),) = read_all(ParquetFormat(), data, COLUMNS, Sizes(9))
+    assert [cell for (cell,) in rows.cells] == [NULL] * 3
+    part = pq.read_table(io.BytesIO(written(rows, _texts(rows))))
+    assert part["text_de"].to_pylist() == [None] * 3
+    assert part.schema.field("text_de").type == pa.string()
+    assert part.schema.field("text").type == pa.null()
+
+
 def test_bytes_that_are_no_text_are_a_bad_cell() -> None:
     texts = pa.array([b"a", b"\xff\xfe"]).view(pa.string())
     ((_, rows),) = read_all(ParquetFormat(), _file(pa.table({"text": texts})), COLUMNS, Sizes(9))

@@ -95,7 +95,7 @@ def test_a_table_without_rows_has_one_block_without_rows() -> None:
     ("data", "problem"),
     [
         (b"a,c\n1,2\n", "x: has no column 'b'; it has 'a', 'c'"),
-        (b"", "x: has no column 'b'; it has ''"),
+        (b"", "x: is empty; a table has a header"),
         (b"b,a,b\n", "x: has 2 columns 'b'"),
         (b"b,b_de\n", "has a column 'b_de' already; choose another --suffix"),
         (b'a,"b\n', "x:1: a quote is not closed in the header"),
