@@ -169,6 +169,13 @@ class Format(Protocol):
     def endings(self) -> tuple[str, ...]:
         """What names of such files end in."""
 
+    def headings(self, stream: BinaryIO, name: str) -> Sequence[Sequence[str]]:
+        """What a file calls its columns; several lists where that is open, the best first.
+
+        Raises:
+            DataError: It is not of this format.
+        """
+
     def survey(self, stream: BinaryIO, name: str, columns: Columns, sizes: Sizes) -> Survey:
         """Read a file once: divide it, and refuse what it does not have.
 

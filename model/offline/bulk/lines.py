@@ -154,6 +154,11 @@ class TextFormat:
     name = "txt"
     endings = (".txt",)
 
+    def headings(self, stream: BinaryIO, name: str) -> list[list[str]]:
+        """None: a line is a text."""
+        del stream, name
+        return []
+
     def survey(self, stream: BinaryIO, name: str, columns: Columns, sizes: Sizes) -> Survey:
         """As of `Format`."""
         del columns  # a line is one
@@ -189,6 +194,11 @@ class JsonLinesFormat:
 
     name = "jsonl"
     endings = (".jsonl", ".ndjson")
+
+    def headings(self, stream: BinaryIO, name: str) -> list[list[str]]:
+        """The members of the first row; none if it is no object."""
+        row = _parsed(row_of(stream, name, 1).removeprefix(_BOM))
+        return [] if row is None else [list(row)]
 
     def survey(self, stream: BinaryIO, name: str, columns: Columns, sizes: Sizes) -> Survey:
         """As of `Format`; the first row has to be an object with the columns."""

@@ -36,6 +36,10 @@ class ParquetFormat:
     name = "parquet"
     endings = (".parquet", ".pq")
 
+    def headings(self, stream: BinaryIO, name: str) -> list[list[str]]:
+        """As of `Format`."""
+        return [list(_opened(stream, name).schema_arrow.names)]
+
     def survey(self, stream: BinaryIO, name: str, columns: Columns, sizes: Sizes) -> Survey:
         """As of `Format`; the schema has to have the columns, as strings or nulls."""
         digest = hashlib.sha256()

@@ -117,6 +117,39 @@ def format_of_all(files: Sequence[Facts], names: Sequence[str]) -> Format:
     return found
 
 
+def columns_of(file: Facts, kind: Format, written: Sequence[str]) -> tuple[str, ...]:
+    """The columns that are meant by names as they were written, with space around them or not.
+
+    A column of exactly that name is, else the one that is called so but for space around it; where
+    there is none, what a name is without that space.
+
+    Args:
+        file: Whose columns they are.
+        kind: Its format.
+        written: The names.
+
+    Raises:
+        DataError: The file cannot be read.
+    """
+    plain = tuple(name.strip() for name in written)
+    with place_of(file.name).opened() as stream:
+        headings = kind.headings(stream, file.name)
+    for known in headings:
+        found = [_column_of(name, known) for name in written]
+        if None not in found:
+            return tuple(name for name in found if name is not None)
+    return plain
+
+
+def _column_of(written: str, known: Sequence[str]) -> str | None:
+    """The column that a name means, if one is."""
+    if written in known:
+        return written
+    alike = dict.fromkeys(name for name in known if name.strip() == written.strip())
+    plain = written.strip()
+    return plain if plain in alike else next(iter(alike)) if len(alike) == 1 else None
+
+
 def planned(wanted: Wanted) -> Job:
     """The whole plan; reads every file once.
 

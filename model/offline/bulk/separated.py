@@ -72,6 +72,11 @@ class SeparatedFormat:
         self.name = name
         self.endings = (f".{name}",)
 
+    def headings(self, stream: BinaryIO, name: str) -> list[list[str]]:
+        """The names by each separator."""
+        header = row_of(stream, name, 1)
+        return [notation.names(header) for notation in self._notations(header, name)]
+
     def survey(self, stream: BinaryIO, name: str, columns: Columns, sizes: Sizes) -> Survey:
         """As of `Format`; the header has to have the columns."""
         digest = hashlib.sha256()
@@ -98,13 +103,8 @@ class SeparatedFormat:
 
     def _notation(self, header: bytes, name: str, columns: Columns) -> _Notation:
         """The first notation by which a header has the columns."""
-        if not header:
-            raise DataError(f"{name}: is empty; a table has a header")
         found: list[list[str]] = []
-        for number in _SEPARATORS[self.name]:
-            notation = _Notation(bytes([number]), is_tsv=self.name == "tsv")
-            if not notation.is_tsv and _ends_open(header, notation.separator, is_open=False):
-                raise DataError(f"{name}:1: a quote is not closed in the header")
+        for notation in self._notations(header, name):
             names = notation.names(header)
             if set(columns.names) <= {*names}:
                 _check_names(names, name, columns)
@@ -115,6 +115,16 @@ class SeparatedFormat:
         raise DataError(
             f"{name}: has no column {shown(missing)}; it has {', '.join(map(shown, names))}"
         )
+
+    def _notations(self, header: bytes, name: str) -> Iterator[_Notation]:
+        """What may be the notation, the likeliest first."""
+        if not header:
+            raise DataError(f"{name}: is empty; a table has a header")
+        for number in _SEPARATORS[self.name]:
+            notation = _Notation(bytes([number]), is_tsv=self.name == "tsv")
+            if not notation.is_tsv and _ends_open(header, notation.separator, is_open=False):
+                raise DataError(f"{name}:1: a quote is not closed in the header")
+            yield notation
 
 
 def _check_names(names: Sequence[str], name: str, columns: Columns) -> None:

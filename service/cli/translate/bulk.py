@@ -126,13 +126,20 @@ def run_bulk(arguments: argparse.Namespace) -> int:
         from model.offline.bulk import local_engine  # noqa: F401  # later, and Ctrl-C would be lost
         from model.offline.bulk.output import OutputFolder
         from model.offline.bulk.places import absolute_name
-        from model.offline.bulk.planning import continued, format_of_all, input_files, planned
+        from model.offline.bulk.planning import (
+            columns_of,
+            continued,
+            format_of_all,
+            input_files,
+            planned,
+        )
         from model.offline.bulk.task import Task
 
     names = _names(arguments.columns)
     files = input_files(arguments.file, arguments.folder)
     _check_named_as_folder(arguments.folder, arguments.file, files)
     kind = format_of_all(files, names)
+    names = _distinct(columns_of(files[0], kind, names)) if names else names
     direction = _direction(arguments, files, kind, names)
     method = _method(arguments, direction, search, control)
     wanted = _wanted(arguments, files, kind, names, method)
@@ -208,14 +215,23 @@ def _check_named_as_folder(output: str, name: str, files: "Sequence[Facts]") -> 
 
 
 def _names(columns: str | None) -> tuple[str, ...]:
-    """The columns that are named.
+    """The columns that are named, as it is written.
 
     Raises:
-        ConfigError: There is none, or one twice.
+        ConfigError: There is none.
     """
-    names = tuple(name for part in (columns or "").split(",") if (name := part.strip()))
+    names = tuple(name for name in (columns or "").split(",") if name.strip())
     if columns is not None and not names:
         raise ConfigError(f"--columns is {shown(columns)}; it names columns, with commas")
+    return names
+
+
+def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The names.
+
+    Raises:
+        ConfigError: One is there twice.
+    """
     for name in names:
         if names.count(name) > 1:
             raise ConfigError(f"--columns names {shown(name)} {names.count(name)} times")

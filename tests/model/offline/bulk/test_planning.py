@@ -4,11 +4,20 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from model.errors import DataError
 from model.offline.bulk.job import decoded_job
-from model.offline.bulk.planning import continued, first_texts, format_of_all, input_files, planned
+from model.offline.bulk.planning import (
+    columns_of,
+    continued,
+    first_texts,
+    format_of_all,
+    input_files,
+    planned,
+)
 from support.bulk_jobs import job_of, wanted_of, write_json_lines
 
 ROWS = [{"text": f"Line {number}."} for number in range(10)]
@@ -139,3 +148,31 @@ def test_the_first_texts_say_which_language(tmp_path: Path) -> None:
     path = write_json_lines(tmp_path / "a.jsonl", [{"a": "x", "b": None}, {"a": "y", "b": "z"}])
     wanted = wanted_of(str(path), names=["a", "b"])
     assert first_texts(wanted.files[0], wanted.format, ["a", "b"]) == ["x", "y", "z"]
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        (["b", "c"], (" b", "c ")),
+        ([" b", "c "], (" b", "c ")),
+        ([" c", "d"], ("c ", "d")),
+        ([" d", "d"], (" d", "d")),
+        (["d "], ("d",)),
+        ([" e", "b"], ("e", "b")),  # no column of any name is like the first
+        (["b", "b "], (" b", " b")),
+    ],
+)
+@pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "parquet"])
+def test_a_column_is_named_with_the_space_around_it_or_without(
+    tmp_path: Path, written: list[str], meant: tuple[str, ...], kind: str
+) -> None:
+    names = ["a", " b", "c ", "d", " d"]
+    path = tmp_path / f"x.{kind}"
+    if kind == "jsonl":
+        write_json_lines(path, [dict.fromkeys(names, "x")])
+    elif kind == "parquet":
+        pq.write_table(pa.table({name: ["x"] for name in names}), path)
+    else:
+        path.write_text({"csv": ";", "tsv": "\t"}[kind].join(names) + "\n", encoding="utf-8")
+    (file,) = input_files(str(path))
+    assert columns_of(file, format_of_all([file], written), written) == meant

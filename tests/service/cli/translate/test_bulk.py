@@ -172,6 +172,12 @@ def _no_network(method: Method) -> Translator:
     raise CheckpointError(method.checkpoint, "is gone")
 
 
+def test_a_column_of_a_header_with_spaces_is_translated(checkpoint: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("n, text\n1,A cat.\n", encoding="utf-8")
+    assert main(_bulk(tmp_path / "a.csv", tmp_path / "out", checkpoint, "--columns", "text")) == 0
+    assert parts_of(tmp_path / "out").startswith(b"n, text, text_zh-Hans\n1,A cat.,")
+
+
 def test_paths_mean_the_same_from_everywhere(
     checkpoint: Path, lines: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -213,6 +219,7 @@ def test_bad_rows_are_counted_and_listed(
     [
         (["--columns", "title"], "a.jsonl: has no column 'title'; row 1 has 'text'"),
         (["--columns", "text,text"], "--columns names 'text' 2 times"),
+        (["--columns", "text, text"], "--columns names 'text' 2 times"),
         (["--columns", " "], "--columns is ' '; it names columns, with commas"),
         (["--engine", "local"], "a.jsonl: which columns? --columns names them"),
         (["--columns", "text", "--suffix", ""], "new columns would have the old ones' names"),
