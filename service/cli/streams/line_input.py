@@ -5,6 +5,7 @@ does), what of a pipe has come already, and the digest of all that is read. Whet
 written as well is `service.cli.streams.read_files`' question.
 """
 
+import codecs
 import gzip
 import hashlib
 import io
@@ -20,6 +21,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
+from typing import TypeVar
 
 from model.errors import DataError
 from model.system.paths import exists, is_file
@@ -28,8 +30,10 @@ from service.cli.streams.read_files import STANDARD_INPUT
 
 THE_TEXT = "the text"
 
+_Row = TypeVar("_Row")
 _Bytes = io.RawIOBase | io.BufferedIOBase
 _BLOCK = 2**16
+_DIGEST_BLOCK = 2**20
 _FILE_NAME = re.compile(r"\S*/\S*|\S*[^\W_]\.[A-Za-z][A-Za-z0-9]{0,9}")
 """What means a file: a path, or a name with an ending."""
 
@@ -116,13 +120,7 @@ class OpenedLines(AbstractContextManager["OpenedLines"]):
         """
         while (line := self._next()) is not None:
             self._number += 1
-            try:
-                yield line.decode()
-            except UnicodeDecodeError as error:
-                raise DataError(
-                    f"{self._name}:{self._number}: not valid UTF-8"
-                    f" ({error.reason} at byte {error.start + 1} of the line)"
-                ) from error
+            yield _decoded(line, self._name, self._number)
 
     def is_ready(self) -> bool:
         """Whether what comes next is there without waiting, be it a line or the end."""
@@ -152,6 +150,49 @@ class OpenedLines(AbstractContextManager["OpenedLines"]):
             self._whole.extend(rest[:-1])
             self._parts = [rest[-1]]
         self._has_ended = not block
+
+
+def ready_rows(rows: Iterator[_Row], lines: OpenedLines, max_rows: int) -> Iterator[list[_Row]]:
+    """Rows to work on together: all that can be had without waiting, and at least one.
+
+    Args:
+        rows: Made of lines.
+        lines: They.
+        max_rows: Together.
+
+    Raises:
+        DataError: A row cannot be read; those before it were given.
+    """
+    problem = None
+    while problem is None:
+        chunk = []
+        try:
+            for row in islice(rows, max_rows):
+                chunk.append(row)
+                if not lines.is_ready():
+                    break
+        except DataError as error:
+            problem = error
+        if chunk:
+            yield chunk
+        elif problem is None:
+            return
+    raise problem
+
+
+def _decoded(line: bytes, name: str, number: int) -> str:
+    """A line as text.
+
+    Raises:
+        DataError: It is not UTF-8.
+    """
+    try:
+        return line.decode()
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{name}:{number}: not valid UTF-8"
+            f" ({error.reason} at byte {error.start + 1} of the line)"
+        ) from error
 
 
 def read_block(stream: _Bytes, num_bytes: int, name: str) -> bytes:
@@ -221,30 +262,64 @@ def sample(source: Input) -> str | None:
         return beginning(lines)
 
 
-def digest(source: Input) -> str | None:
+def digest(source: Input, *, has_lines: bool) -> str | None:
     """SHA-256 of everything that is to be read; None of what can be read only once.
 
+    Args:
+        source: What is to be read.
+        has_lines: Whether it is read line by line, so that all of it has to be UTF-8: what is not
+            is told before any work, which an input that is mended could not go on from.
+
     Raises:
-        DataError: Reading fails.
+        DataError: Reading fails, or it is to be UTF-8 and is not.
     """
     if source.text is not None:
-        return hashlib.sha256(source.text.encode(errors="surrogateescape")).hexdigest()
+        return _digest(io.BytesIO(source.text.encode(errors="surrogateescape")), source, has_lines)
     try:
         if source.name == STANDARD_INPUT:
-            return _standard_input_digest()
+            return _standard_input_digest(source, has_lines)
         if exists(Path(source.name)) and not _is_file(source.name):
             return None
+        is_packed = source.name.endswith(".gz")
         with Path(source.name).open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
+            found = _digest(stream, source, has_lines and not is_packed)
     except OSError as error:
         raise DataError(f"{source.name}: {error.strerror}") from error
+    if has_lines and is_packed:
+        with opened_bytes(source) as unpacked:
+            _digest(unpacked, source, has_lines)
+    return found
+
+
+def _digest(stream: _Bytes, source: Input, has_lines: bool) -> str:  # noqa: FBT001  # of one file
+    """SHA-256 of what a stream has from where it is; errors as of `digest`."""
+    start = stream.tell()
+    found = hashlib.sha256()
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    is_utf8 = True
+    while is_utf8 and (block := read_block(stream, _DIGEST_BLOCK, source.name)):
+        found.update(block)
+        is_utf8 = not has_lines or _is_utf8(decoder, block)
+    if has_lines and not (is_utf8 and _is_utf8(decoder, b"", is_last=True)):
+        stream.seek(start)
+        for number, line in enumerate(stream, start=1):
+            _decoded(line, source.name, number)
+    return found.hexdigest()
+
+
+def _is_utf8(decoder: codecs.IncrementalDecoder, block: bytes, *, is_last: bool = False) -> bool:
+    try:
+        decoder.decode(block, final=is_last)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _is_file(name: str) -> bool:
     return name != STANDARD_INPUT and is_file(Path(name))
 
 
-def _standard_input_digest() -> str | None:
+def _standard_input_digest(source: Input, has_lines: bool) -> str | None:  # noqa: FBT001
     """Digest of what is still to be read, if that can be read twice."""
     number = sys.stdin.fileno()
     if not stat.S_ISREG(os.fstat(number).st_mode):
@@ -252,6 +327,6 @@ def _standard_input_digest() -> str | None:
     start = os.lseek(number, 0, os.SEEK_CUR)
     try:
         with open(number, "rb", closefd=False) as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
+            return _digest(stream, source, has_lines)
     finally:
         os.lseek(number, start, os.SEEK_SET)

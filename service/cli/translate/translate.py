@@ -39,6 +39,7 @@ from service.cli.streams.line_input import (
     digest,
     named_input,
     num_lines,
+    ready_rows,
     sample,
 )
 from service.cli.streams.line_output import LineOutput, opened_output
@@ -140,7 +141,7 @@ def run(arguments: argparse.Namespace) -> int:
         output = identity = None
         if arguments.output is not None:
             facts = _facts(opened, work, document, with_shortlist=arguments.shortlist)
-            identity = _identity(inputs, *facts)
+            identity = _identity(inputs, *facts, has_lines=document is None)
             language = direction.pair.target
             output = stack.enter_context(
                 _opened(arguments.output, identity, read, document, language)
@@ -223,7 +224,8 @@ def _copy(source: Input, document: "Document | None", arguments: argparse.Namesp
     with ExitStack() as stack:
         output = None
         if arguments.output is not None:
-            identity = _identity([source], "unchanged", *document_facts(document))
+            facts = document_facts(document)
+            identity = _identity([source], "unchanged", *facts, has_lines=document is None)
             output = stack.enter_context(_opened(arguments.output, identity, read, document))
         if document is None:
             _translate([source], _Unchanged(), output)
@@ -268,7 +270,7 @@ def _translate(
                 yield found
 
         if output is None:
-            while chunk := _next_rows(rows, opened[0]):
+            for chunk in ready_rows(rows, opened[0], _LINES_AT_ONCE):
                 found = dict(translated(chunk))
                 sys.stdout.writelines(f"{found[index]}\n" for index in range(len(chunk)))
                 sys.stdout.flush()
@@ -379,16 +381,6 @@ def _pass_over(
         )
 
 
-def _next_rows(rows: Iterator[tuple[str, str]], lines: OpenedLines) -> list[tuple[str, str]]:
-    """Rows to translate together: all that can be had without waiting, and at least one."""
-    chunk = []
-    for row in islice(rows, _LINES_AT_ONCE):
-        chunk.append(row)
-        if not lines.is_ready():
-            break
-    return chunk
-
-
 def _rows(inputs: Sequence[Input], opened: Sequence[OpenedLines]) -> Iterator[tuple[str, str]]:
     """Each line with its reference, which is empty where there is no text of them."""
     if len(opened) == 1:
@@ -406,19 +398,20 @@ def _rows(inputs: Sequence[Input], opened: Sequence[OpenedLines]) -> Iterator[tu
         yield line, text.rstrip("\r")  # as `evaluate` and training read it
 
 
-def _identity(inputs: Sequence[Input], *facts: object) -> str | None:
+def _identity(inputs: Sequence[Input], *facts: object, has_lines: bool) -> str | None:
     """Digest of everything the output depends on; None where an input can be read only once.
 
     Args:
         inputs: All that is read.
         facts: The checkpoint's fingerprint, the pair, the search and the arithmetic.
+        has_lines: Whether the inputs are read line by line.
 
     Raises:
-        DataError: A file cannot be read.
+        DataError: A file cannot be read, or has lines that are not UTF-8.
     """
     digests = []
     for source in inputs:
-        found = digest(source)
+        found = digest(source, has_lines=has_lines)
         if found is None:
             return None
         digests.append(found)

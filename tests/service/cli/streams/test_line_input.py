@@ -1,4 +1,5 @@
 import gzip
+import hashlib
 import os
 from pathlib import Path
 from threading import Thread
@@ -6,6 +7,7 @@ from threading import Thread
 import pytest
 
 from model.errors import DataError
+from service.cli.streams import line_input
 from service.cli.streams.line_input import (
     THE_TEXT,
     Input,
@@ -92,8 +94,8 @@ def test_a_text_has_lines_as_well() -> None:
     source = Input(THE_TEXT, "one\ntwo")
     assert _read(source) == ["one", "two"]
     assert num_lines(source) == 2
-    assert digest(source) == digest(Input(THE_TEXT, "one\ntwo"))
-    assert digest(source) != digest(Input(THE_TEXT, "one"))
+    assert digest(source, has_lines=True) == digest(Input(THE_TEXT, "one\ntwo"), has_lines=True)
+    assert digest(source, has_lines=True) != digest(Input(THE_TEXT, "one"), has_lines=True)
 
 
 def test_a_line_of_a_pipe_is_there_before_the_next_one_is_written(pipe: Path) -> None:
@@ -116,7 +118,8 @@ def test_a_line_of_a_pipe_is_there_before_the_next_one_is_written(pipe: Path) ->
 
 def test_what_can_be_read_once_is_not_looked_at_beforehand(pipe: Path) -> None:
     source = Input(str(pipe))
-    assert (num_lines(source), sample(source), digest(source)) == (None, None, None)
+    assert (num_lines(source), sample(source)) == (None, None)
+    assert digest(source, has_lines=True) is None
 
 
 def test_what_is_not_utf8_is_named_by_its_line(tmp_path: Path) -> None:
@@ -130,3 +133,36 @@ def test_what_is_not_utf8_is_named_by_its_line(tmp_path: Path) -> None:
     argument = os.fsdecode(b"abc\xff")
     with pytest.raises(DataError, match=r"^the text:1: not valid UTF-8"):
         _read(Input(THE_TEXT, argument))
+
+
+@pytest.mark.parametrize("name", ["lines.txt", "lines.gz", "-"])
+@pytest.mark.parametrize("end", [b"\xff\n", b"\xe4\xb8", b"\xe4\nx"])
+def test_lines_that_are_not_utf8_are_told_with_the_digest(
+    name: str, end: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(line_input, "_DIGEST_BLOCK", 5)
+    monkeypatch.chdir(tmp_path)
+    path = Path("standard_input" if name == "-" else name)
+    data = "ä 中\n".encode() * 3
+    for content in (data, data + end):
+        path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+        with path.open() as stream:
+            monkeypatch.setattr("sys.stdin", stream)
+            if content == data:
+                found = digest(Input(name), has_lines=True)
+                assert found == hashlib.sha256(path.read_bytes()).hexdigest()
+                continue
+            with pytest.raises(DataError, match=rf"^{name}:4: not valid UTF-8 \(.* at byte 1 of"):
+                digest(Input(name), has_lines=True)
+            assert digest(Input(name), has_lines=False) is not None
+            assert os.lseek(stream.fileno(), 0, os.SEEK_CUR) == 0
+
+
+def test_rows_before_one_that_cannot_be_read_are_given(tmp_path: Path) -> None:
+    path = tmp_path / "lines.txt"
+    path.write_bytes(b"a\nb\nc\n\xff\nd\n")
+    with OpenedLines(Input(str(path))) as lines:
+        chunks = line_input.ready_rows(iter(lines), lines, 2)
+        assert [next(chunks), next(chunks)] == [["a", "b"], ["c"]]
+        with pytest.raises(DataError, match=r"lines\.txt:4: not valid UTF-8"):
+            next(chunks)

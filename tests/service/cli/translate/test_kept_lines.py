@@ -27,14 +27,33 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_what_was_left_of_another_input_is_not_continued(checkpoint: Path, tmp_path: Path) -> None:
     source, output = tmp_path / "source.txt", tmp_path / "output.txt"
     flags = ["--checkpoint", str(checkpoint), "--beam-size", "1", "--output", str(output)]
-    source.write_bytes(b"7.30\n8.30\n\xff\n")
-    assert main(["translate", str(source), *flags]) == 1
+    source.write_bytes(b"7.30\n8.30\n")
+    shorter = tmp_path / "shorter.txt"
+    shorter.write_bytes(b"7.30\n")
+    assert main(["translate", str(source), "--nearest-to", str(shorter), *flags]) == 1
     assert not output.exists()
     (partial,) = tmp_path.glob(".output.txt.*.partial")
     partial.write_text("of another input\n")
-    source.write_bytes(b"7.30\n8.30\n")
     assert main(["translate", str(source), *flags]) == 0
     assert output.read_text() == "7.30\n8.30\n"
+
+
+@pytest.mark.parametrize("source", ["source.txt", "source.txt.gz"])
+def test_a_line_that_is_not_utf8_is_told_before_any_work_is_done(
+    checkpoint: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    source: str,
+) -> None:
+    """The input that is mended is another one, which does not go on from kept lines."""
+    monkeypatch.chdir(tmp_path)
+    data = b"7.30\n" * 4_000 + b"\xff\n"
+    Path(source).write_bytes(gzip.compress(data) if source.endswith(".gz") else data)
+    flags = ["--checkpoint", str(checkpoint), "--beam-size", "1", "--output", "output.txt"]
+    assert main(["translate", source, *flags]) == 1
+    assert f"{source}:4001: not valid UTF-8" in capfd.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == [source]
 
 
 def dying(

@@ -111,6 +111,18 @@ def test_what_cannot_be_done_is_said(
         parsed.run(parsed)
 
 
+def test_lines_before_one_that_is_not_utf8_are_translated(
+    checkpoint: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "wrong.txt"
+    path.write_bytes(b"7.30\n8.30\n\xff\n9.30\n")
+    flags = ["--checkpoint", str(checkpoint), "--from", "en", "--to", "zh"]
+    assert main(["translate", str(path), *flags]) == 1
+    said = capfd.readouterr()
+    assert said.out == "7.30\n8.30\n"
+    assert "wrong.txt:3: not valid UTF-8" in said.err
+
+
 def test_a_file_that_is_missing_or_not_utf8_is_named(checkpoint: Path, tmp_path: Path) -> None:
     wrong = tmp_path / "wrong.txt"
     wrong.write_bytes(b"good\n\xff\n")
