@@ -24,7 +24,7 @@ from typing import Any, BinaryIO, cast
 from model.errors import DataError
 from model.offline.bulk.blocks import BadCell, Block, Receipt, Totals
 from model.offline.bulk.job import Job, check_same_facts, check_same_inputs, decoded_job
-from model.offline.bulk.places import Place, place_of
+from model.offline.bulk.places import Place, output_place
 
 SUCCESS = "_SUCCESS"
 BAD_ROWS = "_bad_rows.jsonl"
@@ -39,11 +39,14 @@ class OutputFolder:
     Args:
         name: Its path or URL.
         writer: Who writes, as no other process at the same time: a part of temporary names.
+
+    Raises:
+        ConfigError: It cannot be written to.
     """
 
     def __init__(self, name: str, *, writer: str) -> None:
         self.name = name
-        self._place = place_of(name)
+        self._place = output_place(name)
         self._writer = writer
 
     def kept_job(self) -> Job | None:

@@ -103,6 +103,21 @@ def place_of(name: str) -> Place:
     return _Remote.of(name) if "://" in name else _Local(name)
 
 
+def output_place(name: str) -> Place:
+    """The place of a folder that is written.
+
+    Raises:
+        ConfigError: Nothing here opens such URLs, or fsspec would take it for a pattern.
+    """
+    place = place_of(name)
+    if isinstance(place, _Remote) and is_pattern(place.path):
+        raise ConfigError(
+            f"{name}: has one of {' '.join(sorted(_MAGIC))}, which make a pattern of a URL;"
+            " choose another OUTPUT"
+        )
+    return place
+
+
 def absolute_name(name: str) -> str:
     """A name that means the same in every process: URLs do, paths are made to."""
     place = place_of(name)

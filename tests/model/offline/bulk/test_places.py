@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 from collections.abc import Iterator
 from io import BufferedReader
 from pathlib import Path
@@ -12,7 +13,7 @@ import fsspec
 import pytest
 
 from model.errors import ConfigError, DataError
-from model.offline.bulk.places import Place, place_of
+from model.offline.bulk.places import Place, output_place, place_of
 from support.object_store import ObjectStore, register
 
 
@@ -130,3 +131,14 @@ def test_an_error_while_a_file_is_read_names_it(
 def test_a_url_that_nothing_opens_is_one_error() -> None:
     with pytest.raises(ConfigError, match=r"^nosuch://x/y: cannot be opened: [^\n]*$"):
         place_of("nosuch://x/y")
+
+
+@pytest.mark.parametrize("name", ["out[1]", "out*", "a?/out"])
+def test_a_url_that_is_a_pattern_is_no_output(name: str, tmp_path: Path) -> None:
+    """fsspec would expand it where a part is moved to its name."""
+    register()
+    problem = rf"^objects://bucket/{re.escape(name)}: has one of \* \? \[, which make a pattern"
+    with pytest.raises(ConfigError, match=problem):
+        output_place(f"objects://bucket/{name}")
+    for known in (f"{tmp_path}/{name}", f"file://{tmp_path}/{name}", "objects://bucket/out]"):
+        assert output_place(known).name == known.removeprefix("file://")

@@ -121,6 +121,20 @@ def test_tables_of_a_store_are_translated_into_it(
     assert _translations(tmp_path) == [line.replace('"', '""') for line in lines]
 
 
+def test_a_url_that_is_a_pattern_gets_no_translations(
+    checkpoint: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    register()
+    flags = [*_table(tmp_path / "a.jsonl"), "--checkpoint", str(checkpoint)]
+    name = "objects://bucket/out[1]"
+    try:
+        assert main(["translate", str(tmp_path / "a.jsonl"), name, *flags]) == 1
+        assert ObjectStore.objects == {}
+    finally:
+        ObjectStore.objects.clear()
+    assert f"{name}: has one of * ? [" in capfd.readouterr().err
+
+
 def test_a_folder_of_files_is_one_job_in_order(
     checkpoint: Path, lines: list[str], tmp_path: Path
 ) -> None:
