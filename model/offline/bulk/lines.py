@@ -91,6 +91,10 @@ def body_of(row: bytes) -> bytes:
     return row.removesuffix(end_of(row)) if end_of(row) else row
 
 
+def _is_blank(line: bytes) -> bool:
+    return not line or line.isspace()
+
+
 def bytes_of(stream: BinaryIO, name: str, start: int, end: int) -> bytes:
     """A range of a file.
 
@@ -104,13 +108,17 @@ def bytes_of(stream: BinaryIO, name: str, start: int, end: int) -> bytes:
     return data
 
 
-def _survey(stream: BinaryIO, name: str, sizes: Sizes, look: Callable[[bytes], None]) -> Survey:
-    """Divide a file of lines; `look` is shown the first one."""
+def _survey(
+    stream: BinaryIO, name: str, sizes: Sizes, look: Callable[[bytes, int], None]
+) -> Survey:
+    """Divide a file of lines; `look` is shown the first one that is not blank, and its number."""
     digest, ranges = hashlib.sha256(), Ranges(sizes)
     number = 1
+    is_seen = False
     while line := row_of(stream, name, number):
-        if number == 1:
-            look(line)
+        if not (is_seen or _is_blank(line)):
+            look(line, number)
+            is_seen = True
         digest.update(line)
         ranges.add(len(line))
         number += 1
@@ -162,7 +170,7 @@ class TextFormat:
     def survey(self, stream: BinaryIO, name: str, columns: Columns, sizes: Sizes) -> Survey:
         """As of `Format`."""
         del columns  # a line is one
-        return _survey(stream, name, sizes, lambda _: None)
+        return _survey(stream, name, sizes, lambda *_: None)
 
     def open(self, stream: BinaryIO, file: InputFile, columns: Columns) -> _LineReader:
         """As of `Format`."""
@@ -197,20 +205,25 @@ class JsonLinesFormat:
 
     def headings(self, stream: BinaryIO, name: str) -> list[list[str]]:
         """The members of the first row; none if it is no object."""
-        row = _parsed(row_of(stream, name, 1).removeprefix(_BOM))
+        number = 1
+        while (line := row_of(stream, name, number)) and _is_blank(line):
+            number += 1
+        row = _parsed(line.removeprefix(_BOM))
         return [] if row is None else [list(row)]
 
     def survey(self, stream: BinaryIO, name: str, columns: Columns, sizes: Sizes) -> Survey:
         """As of `Format`; the first row has to be an object with the columns."""
 
-        def look(line: bytes) -> None:
+        def look(line: bytes, number: int) -> None:
             row = _parsed(line.removeprefix(_BOM))
             if row is None:
-                raise DataError(f"{name}:1: is no JSON object, as every line of JSON Lines is")
+                raise DataError(
+                    f"{name}:{number}: is no JSON object, as every line of JSON Lines is"
+                )
             for column in columns.names:
                 if column not in row:
                     raise DataError(
-                        f"{name}: has no column {shown(column)}; row 1 has {_names(row)}"
+                        f"{name}: has no column {shown(column)}; row {number} has {_names(row)}"
                     )
             for column in columns.new:
                 if column in row:
@@ -226,7 +239,7 @@ class JsonLinesFormat:
 
 
 class _JsonRows:
-    """Objects, as they were written."""
+    """Objects, as they were written; a blank line has no cells, and stays blank."""
 
     def __init__(self, lines: list[bytes], columns: Columns) -> None:
         self._columns = columns
@@ -234,7 +247,11 @@ class _JsonRows:
         self._lines = lines
         parsed = [_parsed(line.removeprefix(_BOM)) for line in lines]
         self._sizes = [None if row is None else len(row) for row in parsed]
-        self.cells = [self._cells_of(row) for row in parsed]
+        nothing = ("",) * len(columns.names)  # of a blank line nothing is asked
+        self.cells: list[tuple[Cell, ...]] = [
+            nothing if _is_blank(line) else self._cells_of(row)
+            for line, row in zip(lines, parsed, strict=True)
+        ]
 
     def _cells_of(self, row: dict[str, object] | None) -> tuple[Cell, ...]:
         if row is None:
@@ -248,6 +265,9 @@ class _JsonRows:
         """As of `Rows`; what is no object becomes one with nulls; members that are there stay."""
         rows = zip(self._lines, self._sizes, self.cells, found, strict=True)
         for line, size, cells, texts in rows:
+            if _is_blank(line):
+                stream.write(line + b"\n")
+                continue
             members = self._members(cells, texts)
             if size is None:
                 stream.write(b"{" + members + b"}\n")

@@ -62,7 +62,8 @@ def test_blocks_have_every_line_once_and_are_within_their_bounds(
         (b'{"a": "\xff", "b": "\xc3\xa4"}', (NOT_UTF8, "ä")),
         (b'{"a": "x", "b": "y", "a_de": 3}', (HAS_COLUMN, "y")),
         (b'["x"]', (NO_RECORD, NO_RECORD)),
-        (b"", (NO_RECORD, NO_RECORD)),
+        (b"", ("", "")),
+        (b" \t\r", ("", "")),
         (b'{"a": ' + b"[" * 100_000, (NO_RECORD, NO_RECORD)),
     ],
 )
@@ -97,6 +98,20 @@ def test_a_member_that_a_row_has_already_stays_as_it_is() -> None:
     ]
 
 
+@pytest.mark.parametrize("max_rows", [1, 99])
+def test_a_blank_line_is_no_object_and_stays_one(max_rows: int) -> None:
+    """As to pandas and Arrow; lines are counted all the same, so that rows stay where they are."""
+    columns = Columns(names=("a",), new=("a_de",))
+    data = b'\n{"a":"x"}\n\r\n \n{"a":"y"}\n\n'
+    found = read_all(JsonLinesFormat(), data, columns, Sizes(max_rows))
+    assert [cell for _, rows in found for (cell,) in rows.cells] == ["", "x", "", "", "y", ""]
+    assert sum(block.num_rows for block, _ in found) == 6
+    parts = b"".join(written(rows, [["Z"]] * block.num_rows) for block, rows in found)
+    assert parts == b'\n{"a":"x", "a_de": "Z"}\n\r\n \n{"a":"y", "a_de": "Z"}\n\n'
+    assert JsonLinesFormat().headings(io.BytesIO(data), "x") == [["a"]]
+    assert JsonLinesFormat().headings(io.BytesIO(b"\n\n"), "x") == []
+
+
 @given(
     row=st.dictionaries(
         st.text(max_size=3), st.one_of(st.none(), st.floats(), st.text(max_size=4)), max_size=4
@@ -120,6 +135,7 @@ def test_a_written_object_has_what_it_had_and_the_translation(
         (b'{"a": ""}\n', "x: has no column 'b'; row 1 has 'a'"),
         (b'{"a": "", "b": "", "b_de": 1}', "has a column 'b_de' already; choose another --suffix"),
         (b"a,b\n", "x:1: is no JSON object"),
+        (b"\n\n[1]\n", "x:3: is no JSON object"),
     ],
 )
 def test_a_first_row_without_the_columns_is_refused(data: bytes, problem: str) -> None:
