@@ -12,6 +12,7 @@ from io import SEEK_SET
 from typing import BinaryIO
 
 from model.errors import DataError, shown
+from model.file_heads import other_than_utf8
 from model.offline.bulk.blocks import (
     HAS_COLUMN,
     MAX_ROW_BYTES,
@@ -95,6 +96,19 @@ def _is_blank(line: bytes) -> bool:
     return not line or line.isspace()
 
 
+def first_row_of(stream: BinaryIO, name: str) -> bytes:
+    """The first line of a file, with its end; empty of an empty file.
+
+    Raises:
+        DataError: It begins as what is packed or in UTF-16 does, or is too long.
+    """
+    line = row_of(stream, name, 1)
+    what = other_than_utf8(line)
+    if what is not None:
+        raise DataError(f"{name}: is {what}; a bulk job reads text in UTF-8 that is not packed")
+    return line
+
+
 def bytes_of(stream: BinaryIO, name: str, start: int, end: int) -> bytes:
     """A range of a file.
 
@@ -115,13 +129,15 @@ def _survey(
     digest, ranges = hashlib.sha256(), Ranges(sizes)
     number = 1
     is_seen = False
-    while line := row_of(stream, name, number):
+    line = first_row_of(stream, name)
+    while line:
         if not (is_seen or _is_blank(line)):
             look(line, number)
             is_seen = True
         digest.update(line)
         ranges.add(len(line))
         number += 1
+        line = row_of(stream, name, number)
     return Survey(sha256=digest.hexdigest(), ranges=ranges.all())
 
 
@@ -206,8 +222,10 @@ class JsonLinesFormat:
     def headings(self, stream: BinaryIO, name: str) -> list[list[str]]:
         """The members of the first row; none if it is no object."""
         number = 1
-        while (line := row_of(stream, name, number)) and _is_blank(line):
+        line = first_row_of(stream, name)
+        while line and _is_blank(line):
             number += 1
+            line = row_of(stream, name, number)
         row = _parsed(line.removeprefix(_BOM))
         return [] if row is None else [list(row)]
 

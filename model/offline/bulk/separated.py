@@ -25,11 +25,30 @@ from model.offline.bulk.blocks import (
     Sizes,
     Survey,
 )
-from model.offline.bulk.lines import Ranges, body_of, bytes_of, decoded, end_of, row_of
+from model.offline.bulk.lines import (
+    Ranges,
+    body_of,
+    bytes_of,
+    decoded,
+    end_of,
+    first_row_of,
+    row_of,
+)
 from model.offline.bulk.tab_rows import fields_with_tabs, rows_with_tabs
 
 _BOM = b"\xef\xbb\xbf"
 _SEPARATORS = {"csv": b",;\t|", "tsv": b"\t"}
+
+
+_SAID = re.compile(rb"(?:\xef\xbb\xbf)?(\"?)sep=([^\w\"\r\n\x80-\xff])\1", re.IGNORECASE)
+"""A first line that is no row: it tells Excel what separates fields."""
+
+
+def _divided(header: bytes) -> tuple[bytes, bytes]:
+    """The separator that a header says, if it does, and its row, without a byte order mark."""
+    first, end, row = header.partition(b"\n")
+    match = _SAID.fullmatch(first.removesuffix(b"\r"))
+    return (match[2], row) if match and end else (b"", header.removeprefix(_BOM))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +69,8 @@ class _Notation:
 
     def names(self, header: bytes) -> list[str]:
         """The names of the columns."""
-        fields = self.fields(body_of(header.removeprefix(_BOM)))
+        row = header.removeprefix(_BOM) if self.is_tsv else _divided(header)[1]
+        fields = self.fields(body_of(row))
         return [field.decode(errors="replace") for field in fields]
 
     def rows(self, stream: BinaryIO, name: str, header: bytes, first: int = 1) -> Iterator[bytes]:
@@ -74,15 +94,13 @@ class SeparatedFormat:
 
     def headings(self, stream: BinaryIO, name: str) -> list[list[str]]:
         """The names by each separator."""
-        header = row_of(stream, name, 1)
+        header = self._header(stream, name)
         return [notation.names(header) for notation in self._notations(header, name)]
 
     def survey(self, stream: BinaryIO, name: str, columns: Columns, sizes: Sizes) -> Survey:
         """As of `Format`; the header has to have the columns."""
         digest = hashlib.sha256()
-        header = row_of(
-            stream, name, 1
-        )  # names with line feeds in them: none of the separators fit
+        header = self._header(stream, name)
         notation = self._notation(header, name, columns)
         digest.update(header)
         ranges = Ranges(sizes, start=len(header))
@@ -100,6 +118,12 @@ class SeparatedFormat:
         """As of `Format`."""
         notation = _Notation(file.separator.encode(), is_tsv=self.name == "tsv")
         return _SeparatedReader(stream, file, columns, notation)
+
+    def _header(self, stream: BinaryIO, name: str) -> bytes:
+        """Everything before the rows; of names with line feeds in them no separator will fit."""
+        first = first_row_of(stream, name)
+        is_said = self.name == "csv" and _SAID.fullmatch(body_of(first)) is not None
+        return first + row_of(stream, name, 2) if is_said else first
 
     def _notation(self, header: bytes, name: str, columns: Columns) -> _Notation:
         """The first notation by which a header has the columns."""
@@ -120,9 +144,10 @@ class SeparatedFormat:
         """What may be the notation, the likeliest first."""
         if not header:
             raise DataError(f"{name}: is empty; a table has a header")
-        for number in _SEPARATORS[self.name]:
+        said, row = _divided(header) if self.name == "csv" else (b"", header)
+        for number in said or _SEPARATORS[self.name]:
             notation = _Notation(bytes([number]), is_tsv=self.name == "tsv")
-            if not notation.is_tsv and _ends_open(header, notation.separator, is_open=False):
+            if not notation.is_tsv and _ends_open(row, notation.separator, is_open=False):
                 raise DataError(f"{name}:1: a quote is not closed in the header")
             yield notation
 

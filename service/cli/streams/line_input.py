@@ -24,6 +24,7 @@ from types import TracebackType
 from typing import TypeVar
 
 from model.errors import DataError
+from model.file_heads import other_than_utf8
 from model.system.paths import exists, is_file
 from service.cli.streams.beginnings import beginning
 from service.cli.streams.read_files import STANDARD_INPUT
@@ -189,6 +190,12 @@ def _decoded(line: bytes, name: str, number: int) -> str:
     try:
         return line.decode()
     except UnicodeDecodeError as error:
+        what = other_than_utf8(line) if number == 1 else None
+        if what is not None:
+            raise DataError(
+                f"{name}: is {what}; lines are read from text in UTF-8, packed only by gzip, with"
+                " the ending .gz"
+            ) from error
         raise DataError(
             f"{name}:{number}: not valid UTF-8"
             f" ({error.reason} at byte {error.start + 1} of the line)"

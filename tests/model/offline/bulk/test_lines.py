@@ -4,10 +4,11 @@ import io
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from model.errors import DataError
+from model.file_heads import other_than_utf8
 from model.offline.bulk import lines
 from model.offline.bulk.blocks import (
     HAS_COLUMN,
@@ -36,6 +37,7 @@ def test_blocks_have_every_line_once_and_are_within_their_bounds(
     rows: list[bytes], has_end: bool, max_rows: int, max_bytes: int
 ) -> None:
     data = b"\n".join(rows) + (b"\n" if has_end and rows else b"")
+    assume(other_than_utf8(data) is None)
     expected = data.split(b"\n")[: -1 if data.endswith(b"\n") or not data else None]
     found = read_all(TextFormat(), data, Columns(new=("",)), Sizes(max_rows, max_bytes))
     for block, some in found:
@@ -141,6 +143,13 @@ def test_a_written_object_has_what_it_had_and_the_translation(
 def test_a_first_row_without_the_columns_is_refused(data: bytes, problem: str) -> None:
     with pytest.raises(DataError, match=problem):
         surveyed(JsonLinesFormat(), data, COLUMNS, Sizes(9))
+
+
+@pytest.mark.parametrize("kind", [TextFormat(), JsonLinesFormat()])
+def test_lines_in_utf16_are_refused_as_such(kind: TextFormat | JsonLinesFormat) -> None:
+    data = '{"a": "x", "b": "y"}\n'.encode("utf-16")
+    with pytest.raises(DataError, match=r"^x: is text in UTF-16; a bulk job reads text in UTF-8"):
+        surveyed(kind, data, COLUMNS, Sizes(9))
 
 
 def test_a_line_that_no_memory_should_hold_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """CSV and TSV against Python's `csv`: rows, cells, and what was there kept byte for byte."""
 
 import csv
+import gzip
 import io
 
 import pytest
@@ -85,6 +86,19 @@ def test_of_one_column_an_empty_line_is_an_empty_field() -> None:
     assert written(rows, [["X"], [""], [""]]) == b'b,b_de\nx,X\n,\n"",\n'
 
 
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+@pytest.mark.parametrize("said", [b"sep=#\n", b'"SEP=#"\r\n'])
+def test_a_first_line_that_tells_excel_the_separator_is_no_row(mark: bytes, said: bytes) -> None:
+    head = mark + said
+    found = read_all(CSV, head + b'"a,x"#b\n1#x\n2#y;"\n', COLUMNS, Sizes(1))
+    assert [cell for _, rows in found for (cell,) in rows.cells] == ["x", 'y;"']
+    assert [block.first_row for block, _ in found] == [1, 2]
+    parts = [written(rows, [["Z#"]]) for _, rows in found]
+    assert parts[0] == head + b'"a,x"#b#b_de\n1#x#"Z#"\n'
+    assert parts[1] == head + b'"a,x"#b#b_de\n2#y;"#"Z#"\n'
+    assert CSV.headings(io.BytesIO(head + b"a#b\n"), "x") == [["a", "b"]]
+
+
 def test_a_table_without_rows_has_one_block_without_rows() -> None:
     ((block, rows),) = read_all(SeparatedFormat("tsv"), b"a\tb", COLUMNS, Sizes(9))
     assert (block.num_rows, list(rows.cells)) == (0, [])
@@ -98,6 +112,11 @@ def test_a_table_without_rows_has_one_block_without_rows() -> None:
         (b"", "x: is empty; a table has a header"),
         (b"b,a,b\n", "x: has 2 columns 'b'"),
         (b"b,b_de\n", "has a column 'b_de' already; choose another --suffix"),
+        ("a,b\n".encode("utf-16"), "x: is text in UTF-16; a bulk job reads text in UTF-8"),
+        (gzip.compress(b"a,b\n"), "x: is packed by gzip; a bulk job reads text in UTF-8"),
+        (b"sep=;\na,b\n", "x: has no column 'b'; it has 'a,b'"),
+        (b"sep=;\n", "x: has no column 'b'; it has ''"),
+        (b'sep=;\na;"b\n', "x:1: a quote is not closed in the header"),
         (b'a,"b\n', "x:1: a quote is not closed in the header"),
         (b'a,b\n1,2\n1,"2\n3,4\n', "x, row 2: a quote is not closed"),
     ],

@@ -128,8 +128,13 @@ def test_a_file_that_is_missing_or_not_utf8_is_named(checkpoint: Path, tmp_path:
     wrong.write_bytes(b"good\n\xff\n")
     cut = tmp_path / "cut.gz"
     cut.write_bytes(gzip.compress(b"text\n" * 100)[:20])
+    wide, packed = tmp_path / "wide.txt", tmp_path / "packed.txt"
+    wide.write_bytes("text\n".encode("utf-16"))
+    packed.write_bytes(gzip.compress(b"text\n"))
     for path, message in (
         (wrong, "2: not valid UTF-8"),
+        (wide, "is text in UTF-16; lines are read from text in UTF-8"),
+        (packed, "is packed by gzip; lines are read"),
         (tmp_path / "none", "No such file"),
         (tmp_path / ("a" * 300), "File name too long"),
         (Path("/proc/self/mem"), ".*Input/output error"),
