@@ -7,8 +7,10 @@ its own.
 import logging
 import sys
 import time
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -16,6 +18,7 @@ import torch
 from model.errors import ConfigError, TrainingError
 from model.float_loading import warn_if_slow
 from model.nn.transformer import Transformer
+from model.train.agreement import require_same_run, require_same_state, require_same_text
 from model.train.checks import check_run
 from model.train.config.experiment import Experiment, read_experiment
 from model.train.config.yaml_lines import KeyPlaces
@@ -87,10 +90,12 @@ def train(
             workers, or the network cannot fit into memory.
         DataError: Text is missing, misaligned or empty.
         TrainingError: The run diverged, its state does not fit, another process trains in
-            `output`, an update runs out of memory, or a file cannot be written; on the others
-            (`FirstWorkerError`), the first worker failed and reports why.
+            `output`, a worker is not about to do the same, an update runs out of memory, or a file
+            cannot be written; on the others (`FirstWorkerError`), the first worker failed and
+            reports why.
     """
     group, places = group or Group(), places or KeyPlaces()
+    require_same_run(group, device, experiment, resume=resume)
     experiment = _on_device(experiment, device, group, of_run=output if resume else None)
     start_from = _first_weights(start_from, resume=resume, is_first=group.is_first)
     with ExitStack() as held:
@@ -107,6 +112,7 @@ def train(
                         places=places,
                     )
                     held.enter_context(opened_folder(output))
+                compare = partial(require_same_text, group, device)
                 text = _prepare_text(
                     experiment,
                     data_folder,
@@ -116,10 +122,13 @@ def train(
                     is_resumed=resume,
                     cache=cache,
                     places=places,
+                    compare=None if group.is_first else compare,
                     should_stop=should_stop if group.is_first else never,
                 )
         except StoppedError:
             return False
+        if group.is_first:
+            compare(text.ingredients)  # what the others do before they open the stored text
         transformer = _begin(experiment, text, device, start_from=start_from, group=group)
         parts = _prepare(experiment, text, transformer, output=output, resume=resume, group=group)
         trainer = parts.trainer
@@ -145,8 +154,8 @@ def _on_device(
     A run that is resumed goes on in what was chosen for it where it began.
     """
     name = experiment.run.precision
-    if name == "auto" and of_run is not None:
-        with suppress(ConfigError):  # the first worker says so when it compares the two
+    if name == "auto" and of_run is not None and group.is_first:
+        with suppress(ConfigError):  # it is said when the two are compared
             name = read_experiment(of_run / EXPERIMENT_FILE).run.precision
     precision = common_precision(group, device, name)
     return replace(experiment, run=replace(experiment.run, precision=precision))
@@ -311,6 +320,7 @@ def _prepare_text(
     is_resumed: bool,
     cache: Path | None,
     places: KeyPlaces,
+    compare: Callable[[Mapping[str, str]], None] | None,
     should_stop: ShouldStop,
 ) -> RunText:
     if start_from is not None and not is_vocabulary_there:
@@ -324,6 +334,7 @@ def _prepare_text(
         is_resumed=is_resumed,
         cache=cache,
         places=places,
+        compare=compare,
         should_stop=should_stop,
     )
 
@@ -367,6 +378,9 @@ def _prepare(
     if resume:
         with group.first_worker_first(next(transformer.parameters()).device):
             progress = files.restore()
+        require_same_state(
+            group, progress, transformer=transformer, optimiser=optimiser, average=average
+        )
         if group.is_first:
             files.remove_later(progress)
     validator = Validator(experiment, text.vocabularies, text.dev)

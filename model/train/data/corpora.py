@@ -234,7 +234,7 @@ def open_text(
 def write_text_facts(
     folder: Path, ingredients: Mapping[str, str], reports: Sequence[CorpusReport]
 ) -> None:
-    """Write `text.json` into a run's folder, unless another worker has written the same.
+    """Write `text.json` into a run's folder, unless it says the same already.
 
     Raises:
         TrainingError: It cannot be read or written; what stood there still does.

@@ -4,7 +4,7 @@ Owns the order in which they are prepared, so that every error in them is raised
 trained. Does not own files' formats.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,6 +73,7 @@ class RunText:
         pairs: The training text.
         dev: Held-out text by name; the first of each direction chooses the weights.
         report: Text to score at the end, by split and corpus.
+        ingredients: What the training text is made of, from `text_ingredients`.
     """
 
     vocabularies: Vocabularies
@@ -80,6 +81,7 @@ class RunText:
     pairs: TrainingPairs
     dev: Mapping[str, DevText]
     report: Mapping[str, ReportText]
+    ingredients: Mapping[str, str]
 
 
 def read_text(
@@ -91,6 +93,7 @@ def read_text(
     is_resumed: bool = False,
     cache: Path | None = None,
     places: KeyPlaces | None = None,
+    compare: Callable[[Mapping[str, str]], None] | None = None,
     should_stop: ShouldStop = never,
 ) -> RunText:
     """Everything a run needs; trains the vocabulary unless it is there.
@@ -98,11 +101,14 @@ def read_text(
     Args:
         experiment: What to read.
         data_folder: Holds the language pairs' folders.
-        output: Folder of the run; has or gets the vocabulary, and gets `text.json`.
+        output: Folder of the run; has or gets the vocabulary, and gets `text.json` unless there is
+            `compare`.
         is_vocabulary_there: Whether it has it.
         is_resumed: The run has begun; its text must be what it was.
         cache: Folder of tokenised text; None for `output`/text.
         places: Where the experiment's keys stand.
+        compare: Given on the workers that only read what the first one has prepared; raises if
+            the ingredients are not the first one's, before text is tokenised.
         should_stop: Checked often; all of it can be done again.
 
     Raises:
@@ -127,6 +133,8 @@ def read_text(
         with places.blame("vocabulary", *_VOCABULARY_KEYS):
             vocabularies = _train_vocabularies(experiment, filtered, output, should_stop)
     ingredients = text_ingredients(corpora, data, vocabularies, should_stop)
+    if compare is not None:
+        compare(ingredients)
     if is_resumed:
         check_same_text(output, ingredients)
     dev = _dev_texts(experiment, held_out, vocabularies, places)  # before hours of tokenising
@@ -140,7 +148,8 @@ def read_text(
         filtered=filtered,
         should_stop=should_stop,
     )
-    write_text_facts(output, ingredients, stored.reports)
+    if compare is None:
+        write_text_facts(output, ingredients, stored.reports)
     with places.blame("data" if data.is_tagged else "data.train", "data.temperature"):
         pairs = _mixed(experiment, corpora, stored, vocabularies)
     return RunText(
@@ -149,6 +158,7 @@ def read_text(
         pairs=pairs,
         dev=dev,
         report=_report_texts(experiment, held_out, vocabularies),
+        ingredients=ingredients,
     )
 
 

@@ -113,6 +113,25 @@ class Group:
             for tensor in tensors:
                 distributed.broadcast(tensor.detach(), src=0)
 
+    def gather(self, data: bytes, device: torch.device) -> list[bytes]:
+        """Every worker's bytes, however many they are, by rank."""
+        if self.size == 1:
+            return [data]
+        with self._naming_lost_workers():
+            size = torch.tensor([len(data)], device=device)
+            sizes = [torch.empty_like(size) for _ in range(self.size)]
+            distributed.all_gather(sizes, size)
+            nums_bytes = [int(item) for item in sizes]
+            padded = torch.zeros(max(nums_bytes), dtype=torch.uint8)
+            padded[: len(data)] = torch.frombuffer(bytearray(data), dtype=torch.uint8)
+            own = padded.to(device)
+            found = [torch.empty_like(own) for _ in range(self.size)]
+            distributed.all_gather(found, own)
+        return [
+            item[:num_bytes].cpu().numpy().tobytes()
+            for item, num_bytes in zip(found, nums_bytes, strict=True)
+        ]
+
     def seed_dropout(self, seed: int, update: int) -> None:
         """Give every worker but the first dropout masks of its own for one update.
 

@@ -35,10 +35,8 @@ def common_precision(group: Group, device: torch.device, name: PrecisionName) ->
     Args:
         group: The workers; each calls this.
         device: Of this one.
-        name: As the experiment has it.
+        name: As the experiment has it, or on the first worker what the run began in.
     """
     precision = precision_on(device, name)
-    if name != "auto":
-        return precision
     is_low = group.broadcast_number(float(precision == "bfloat16"), device)
     return "bfloat16" if is_low else "float32"

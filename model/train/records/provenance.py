@@ -41,7 +41,12 @@ def describe_start(device: torch.device, *, command: str) -> dict[str, Value]:
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
     }
-    return fields | {name: _version(name) for name in _PACKAGES}
+    return fields | package_versions()
+
+
+def package_versions() -> dict[str, str | None]:
+    """Versions of this program and of what a run computes with; None where one is unknown."""
+    return {name: _version(name) for name in _PACKAGES}
 
 
 def source_commit(folder: Path, *, revision: str | None = None) -> str | None:
