@@ -167,7 +167,8 @@ class Group:
             yield
         except RuntimeError as error:  # Gloo's and NCCL's
             raise self.common_error(
-                "another worker has ended with an error, which it tells"
+                "another worker has ended; if its log does not say why, the system killed it"
+                " (out of memory?)"
             ) from error
 
     @contextmanager

@@ -5,6 +5,7 @@ import io
 import json
 import math
 import os
+import signal
 import subprocess
 import sys
 from functools import partial
@@ -37,6 +38,9 @@ from support.training import (
 )
 
 ROOT = Path(__file__).parents[4]
+LOST = (
+    "another worker has ended; if its log does not say why, the system killed it (out of memory?)"
+)
 EXPERIMENT = """
 name: tiny
 licence: CC0-1.0
@@ -184,7 +188,25 @@ def test_who_loses_the_other_in_the_middle_says_so_in_one_sentence(rank: int, ki
     sent, exits = run_workers(partial(fail_in_the_middle, rank=rank), size=2)
     assert exits[rank] == 1
     assert exits[1 - rank] == 0
-    assert sent[1 - rank] == [(kind, "another worker has ended with an error, which it tells")]
+    assert sent[1 - rank] == [(kind, LOST)]
+
+
+def die_in_the_middle(send: Send, group: Group) -> None:
+    """The second worker is killed, as by a system that is out of memory."""
+    group.sum(1.0, torch.device("cpu"))
+    if not group.is_first:
+        os.kill(os.getpid(), signal.SIGKILL)
+    try:
+        group.sum(1.0, torch.device("cpu"))
+    except TrainingError as error:
+        send(str(error))
+        raise SystemExit from error
+
+
+def test_of_a_worker_that_was_killed_nobody_claims_that_it_told_why() -> None:
+    sent, exits = run_workers(die_in_the_middle, size=2)
+    assert exits == [0, -signal.SIGKILL]
+    assert sent == [[LOST], []]
 
 
 def learn(send: Send, group: Group) -> None:
