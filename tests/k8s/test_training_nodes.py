@@ -115,6 +115,16 @@ def test_torchrun_knows_its_node_from_what_the_operator_sets(
 
 
 @stacks
+def test_an_update_of_minutes_ends_and_is_saved_before_anything_is_killed(
+    documents: list[Manifest], tmp_path: Path
+) -> None:
+    called = _called(documents, tmp_path, _environment(documents))
+    seconds = get_args_parser().parse_args(called).shutdown_timeout
+    assert seconds == 300
+    assert _template(documents)["spec"]["terminationGracePeriodSeconds"] >= seconds + 30
+
+
+@stacks
 def test_it_resumes_what_has_a_state_and_calls_what_the_command_takes(
     documents: list[Manifest], tmp_path: Path
 ) -> None:
@@ -127,8 +137,7 @@ def test_it_resumes_what_has_a_state_and_calls_what_the_command_takes(
         again = _called(documents, tmp_path, environment | {"OUTPUT": str(output)})
         assert again == [*first, "--resume"]
         (output / name).unlink()
-    assert first[:2] == ["-m", "service.cli.main"]
-    arguments = build_parser().parse_args(first[2:])
+    arguments = build_parser().parse_args(get_args_parser().parse_args(first).training_script_args)
     assert arguments.run is train.run
     mounts = {
         each["mountPath"]: each.get("readOnly", False)
