@@ -12,6 +12,7 @@ from sacrebleu.metrics.chrf import CHRF
 from model.config import SearchConfig
 from model.errors import ConfigError, DataError
 from model.offline.translator import Translator
+from model.text.languages.scripts import HAN, UNSPACED_SCRIPTS, script_of_language
 from model.text.languages.tags import LanguagePair, primary_language
 
 TOKENIZERS = ("13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "none")
@@ -55,8 +56,18 @@ class Evaluation:
 
 
 def default_tokenizer(language: str) -> str:
-    """The sacrebleu tokenizer for a target language given by its BCP-47 tag."""
-    return _TOKENIZERS_BY_LANGUAGE.get(primary_language(language), "13a")
+    """The sacrebleu tokenizer for a target language given by its BCP-47 tag.
+
+    Languages in Chinese characters have `zh`, those of other scripts without spaces `char`: to 13a
+    a sentence of theirs would be one word, and BLEU 0.0 for all but perfect translations.
+    """
+    own = _TOKENIZERS_BY_LANGUAGE.get(primary_language(language))
+    if own is not None:
+        return own
+    script = script_of_language(language)
+    if script == HAN:
+        return "zh"
+    return "char" if script in UNSPACED_SCRIPTS else "13a"
 
 
 def check_tokenizer(tokenizer: str) -> None:

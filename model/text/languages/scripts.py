@@ -12,12 +12,17 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 # Languages that are written without spaces between sentences.
-UNSPACED_LANGUAGES = frozenset({"zh", "ja", "yue", "wuu", "th", "lo", "km", "my", "bo"})
+UNSPACED_LANGUAGES = frozenset(
+    {"zh", "ja", "yue", "wuu", "lzh", "th", "lo", "km", "my", "bo", "dz"}
+)
 
 LATIN = "LATIN"
 HAN = "CJK"
 KANA = "KANA"
 HANGUL = "HANGUL"
+
+UNSPACED_SCRIPTS = frozenset({HAN, KANA, "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN"})
+"""Scripts that have no spaces between words."""
 
 _WEIGHTS: Mapping[str, int] = MappingProxyType({HAN: 4, HANGUL: 3, KANA: 2})
 """Letters of an alphabet that one sign of these scripts stands for, roughly."""
@@ -60,7 +65,7 @@ _BY_LANGUAGE: Mapping[str, str] = MappingProxyType(
             "THAANA": "dv",
             HANGUL: "ko",
             KANA: "ja",
-            HAN: "wuu yue zh",
+            HAN: "lzh wuu yue zh",
         }.items()
         for language in languages.split()
     }

@@ -41,6 +41,37 @@ def test_the_target_language_chooses_the_tokenizer() -> None:
     assert default_tokenizer("de") == "13a"
 
 
+@pytest.mark.parametrize(
+    ("language", "tokenizer"),
+    [
+        ("yue", "zh"),
+        ("yue-Hant", "zh"),
+        ("yue-Latn", "13a"),
+        ("wuu", "zh"),
+        ("lzh", "zh"),
+        ("th", "char"),
+        ("lo", "char"),
+        ("km", "char"),
+        ("my", "char"),
+        ("shn", "char"),
+        ("bo", "char"),
+        ("dz", "char"),
+        ("ko", "ko-mecab"),
+        ("vi", "13a"),
+        ("hi", "13a"),
+    ],
+)
+def test_languages_without_spaces_have_no_tokenizer_that_needs_them(
+    language: str, tokenizer: str
+) -> None:
+    assert default_tokenizer(language) == tokenizer
+
+
+def test_a_translation_without_spaces_that_is_nearly_right_has_a_score() -> None:
+    hypotheses, references = ["ฉันรักประเทศไทยมาก"], ["ฉันรักเมืองไทยมาก"]
+    assert score(hypotheses, references, tokenizer=default_tokenizer("th")).bleu.value > 30
+
+
 def test_what_cannot_be_scored_is_refused() -> None:
     with pytest.raises(ConfigError, match="tokenizer is 'words'; it must be one of 13a"):
         score(HYPOTHESES, REFERENCES, tokenizer="words")

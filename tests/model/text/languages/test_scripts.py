@@ -56,6 +56,7 @@ def test_a_sign_that_is_a_word_weighs_more_than_a_letter() -> None:
         ("ja", "KANA"),
         ("pt-BR", "LATIN"),
         ("km", "KHMER"),
+        ("lzh", "CJK"),
         ("x-private", "LATIN"),
     ],
 )
