@@ -9,7 +9,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import mean
 
 import torch
 
@@ -21,9 +20,10 @@ from model.nn.transformer import Transformer
 from model.offline.evaluate import Evaluation, evaluate
 from model.offline.translator import Translator
 from model.train.config.experiment import Experiment
+from model.train.config.run import Metric
 from model.train.data.reading import ReportText, RunText, choosing_names
 from model.train.loop.memory import naming_corpus, naming_dev_loss
-from model.train.loop.validation import dev_loss
+from model.train.loop.validation import DevScore, dev_loss
 from model.train.records.card import CardFacts, write_card
 from model.train.records.report import Scored
 from model.train.saved.averaging import average_snapshots, last_snapshots
@@ -216,14 +216,16 @@ def _choose(
 ) -> str:
     """The candidate that is best by the run's metric, the mean over the directions.
 
-    One whose files cannot be read, or whose value is not finite, is not chosen.
+    One whose files cannot be read, or whose value is not finite, is not chosen. Ties are broken as
+    between snapshots (`DevScore.rank`), then by the latest update.
 
     Raises:
         TrainingError: None can be read, or no value is finite.
     """
-    values: dict[str, float] = {}
+    ranks: dict[str, tuple[float, float, float]] = {}
     failures: list[TrainingError] = []
-    values_of = _dev_losses if evaluator.experiment.run.metric == "loss" else _dev_scores
+    metric = evaluator.experiment.run.metric or "bleu"
+    scores_of = _dev_losses if metric == "loss" else _dev_scores
     for name, paths in candidates.items():
         try:
             tensors = average_snapshots(paths)
@@ -234,32 +236,48 @@ def _choose(
             continue
         transformer.load_state_dict(tensors)
         try:
-            value = mean(values_of(evaluator, name, text=text, transformer=transformer))
+            scores = scores_of(evaluator, name, text=text, transformer=transformer)
+            ranks[name] = DevScore.mean_of(scores).rank(metric)
         except DecodingError as error:
             fields = {"candidate": name, "reason": str(error)}
             _LOGGER.warning("candidate_not_scored", extra={"fields": fields})
-            value = -math.inf
-        values[name] = value if math.isfinite(value) else -math.inf
-    if not values:
+            ranks[name] = (-math.inf, -math.inf, -math.inf)
+    if not ranks:
         raise failures[0]
-    if max(values.values()) == -math.inf:
+    values = [value for value, *_ in ranks.values()]
+    if max(values) == -math.inf:
         raise TrainingError(
-            f"{', '.join(values)}: none has a finite score on dev text; the run has diverged"
+            f"{', '.join(ranks)}: none has a finite score on dev text; the run has diverged"
         )
-    return max(values, key=values.__getitem__)
+    chosen = max(ranks, key=lambda name: (ranks[name], max(map(update_of, candidates[name]))))
+    if len(values) > 1 and len(set(values)) == 1:
+        _warn_of_equals(metric, abs(values[0]), chosen)
+    return chosen
+
+
+def _warn_of_equals(metric: Metric, value: float, chosen: str) -> None:
+    fields = {
+        "metric": metric,
+        "value": round(value, 4),
+        "chosen": chosen,
+        "reason": f"all candidates have the same {metric} on dev text; what chose is chrF where it"
+        " was computed, then the latest update"
+        + ("; run.metric: chrf or loss may tell more" if metric == "bleu" else ""),
+    }
+    _LOGGER.warning("candidates_equal", extra={"fields": fields})
 
 
 def _dev_losses(
     evaluator: _Evaluator, candidate: str, *, text: RunText, transformer: Transformer
-) -> list[float]:
-    """Of each direction, negated, so that larger is better.
+) -> list[DevScore]:
+    """Of each direction, the loss alone.
 
     Raises:
         StoppedError: `should_stop` returned true.
         TrainingError: There was not enough memory.
     """
     run = evaluator.experiment.run
-    values = []
+    found = []
     for name in choosing_names(evaluator.experiment):
         pairs = text.report[name].pairs
         assert pairs is not None  # the metric is the loss
@@ -267,23 +285,23 @@ def _dev_losses(
             loss = dev_loss(transformer, pairs, run, evaluator.should_stop)
         fields = {"candidate": candidate, "corpus": name, "loss": round(loss, 4)}
         _LOGGER.info("candidate_scored", extra={"fields": fields})
-        values.append(-loss)
-    return values
+        found.append(DevScore(loss=loss))
+    return found
 
 
 def _dev_scores(
     evaluator: _Evaluator, candidate: str, *, text: RunText, transformer: Transformer
-) -> list[float]:
-    """BLEU or chrF of each direction."""
+) -> list[DevScore]:
+    """BLEU and chrF of each direction, without the loss."""
     experiment = evaluator.experiment
     checkpoint = memory_checkpoint(experiment, text.vocabularies, transformer)
     translator = Translator(as_served(checkpoint))
-    values = []
+    found = []
     for name in choosing_names(experiment):
         scores = evaluator.evaluate(translator, name, text.report[name]).scores
         metric = experiment.run.metric or "bleu"
         chosen = scores.chrf if metric == "chrf" else scores.bleu
         fields = {"candidate": candidate, "corpus": name, metric: str(chosen)}
         _LOGGER.info("candidate_scored", extra={"fields": fields})
-        values.append(chosen.value)
-    return values
+        found.append(DevScore(loss=math.nan, bleu=scores.bleu.value, chrf=scores.chrf.value))
+    return found

@@ -89,7 +89,7 @@ def comparable(progress: Progress, *, scoring: str) -> Progress:
         "reason": "scores of two kinds are not compared; run.patience counts anew",
     }
     _LOGGER.warning("best_score_forgotten", extra={"fields": fields})
-    return replace(current, best_score=None, num_snapshots_since_best=0)
+    return replace(current, best_score=None, best_ties=(), num_snapshots_since_best=0)
 
 
 class RunObserver:
@@ -246,16 +246,27 @@ class RunObserver:
 
 
 def _with_best(progress: Progress, found: DevScore, metric: Metric) -> Progress:
-    """The progress with the score of its update, which may have been scored before."""
-    value = found.value(metric)
-    best = progress.best_score
-    if math.isfinite(value) and (best is None or value > best):
+    """The progress with the score of its update, which may have been scored before.
+
+    Of snapshots that are equal in everything the last is the best, and patience counts on.
+    """
+    value, *ties = rank = found.rank(metric)
+    best = None if progress.best_score is None else (progress.best_score, *progress.best_ties)
+    if math.isfinite(value) and (best is None or rank > best):
         return replace(
-            progress, best_score=value, best_update=progress.update, num_snapshots_since_best=0
+            progress,
+            best_score=value,
+            best_ties=tuple(ties),
+            best_update=progress.update,
+            num_snapshots_since_best=0,
         )
     if best is None or progress.scored_update == progress.update:
         return progress
-    return replace(progress, num_snapshots_since_best=progress.num_snapshots_since_best + 1)
+    return replace(
+        progress,
+        best_update=progress.update if rank == best else progress.best_update,
+        num_snapshots_since_best=progress.num_snapshots_since_best + 1,
+    )
 
 
 def _format(score: DevScore) -> str:

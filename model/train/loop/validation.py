@@ -8,7 +8,7 @@ import hashlib
 import json
 import logging
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
@@ -48,7 +48,8 @@ class DevScore:
     """Scores of one snapshot on one corpus, or the mean over some.
 
     Attributes:
-        loss: Cross-entropy per target token without smoothing, in nats.
+        loss: Cross-entropy per target token without smoothing, in nats; NaN where it was not asked
+            for.
         bleu: Of its translations, or None without `score_dev`; NaN where the network had
             no finite score for one of them.
         chrf: Likewise.
@@ -63,6 +64,27 @@ class DevScore:
         value = {"bleu": self.bleu, "chrf": self.chrf, "loss": -self.loss}[metric]
         assert value is not None  # the experiment's own check: these metrics need `score_dev`
         return value
+
+    def rank(self, metric: Metric) -> tuple[float, float, float]:
+        """What scores are compared by: one metric, where it ties chrF, where that ties the loss.
+
+        Larger is better; what is not known or not finite is less than all else. BLEU is 0.0 for
+        all networks that get no four words in a row right.
+        """
+        known = (self.value(metric), -math.inf if self.chrf is None else self.chrf, -self.loss)
+        value, chrf, loss = (item if math.isfinite(item) else -math.inf for item in known)
+        return value, chrf, loss
+
+    @staticmethod
+    def mean_of(scores: Sequence["DevScore"]) -> "DevScore":
+        """The mean over corpora, of each score that is there."""
+        bleus = [score.bleu for score in scores if score.bleu is not None]
+        chrfs = [score.chrf for score in scores if score.chrf is not None]
+        return DevScore(
+            loss=mean(score.loss for score in scores),
+            bleu=mean(bleus) if bleus else None,
+            chrf=mean(chrfs) if chrfs else None,
+        )
 
 
 def check_tokenizers(experiment: Experiment) -> None:
@@ -205,13 +227,8 @@ class Validator:
 
     def choosing(self, scores: Mapping[str, DevScore]) -> DevScore:
         """The scores that decide between snapshots: the mean over the directions' first corpora."""
-        chosen = [scores[name] for name, dev in self._dev.items() if dev.is_choosing]
-        bleus = [score.bleu for score in chosen if score.bleu is not None]
-        chrfs = [score.chrf for score in chosen if score.chrf is not None]
-        return DevScore(
-            loss=mean(score.loss for score in chosen),
-            bleu=mean(bleus) if bleus else None,
-            chrf=mean(chrfs) if chrfs else None,
+        return DevScore.mean_of(
+            [scores[name] for name, dev in self._dev.items() if dev.is_choosing]
         )
 
 

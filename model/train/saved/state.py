@@ -62,10 +62,12 @@ class Progress:
         num_target_tokens: Target tokens learnt from so far.
         scoring: How scores are measured, from `Validator.scoring`, the metric first.
         best_score: Dev score of the best snapshot so far, larger is better, or None.
+        best_ties: What its ties were broken by, from `DevScore.rank`; states of earlier
+            versions have none.
         best_update: Its update. After a resume that scores in another way it is there without a
             score, until the next snapshot has one.
-        num_snapshots_since_best: Snapshots scored since the one of `best_score`, which none of
-            them surpassed; 0 without a score.
+        num_snapshots_since_best: Snapshots scored since `best_score` was first reached, which
+            none of them surpassed; 0 without a score.
         scored_update: The update of the latest snapshot that dev text has scored, or None.
         snapshot_updates: Updates of the latest snapshots, oldest first, none left out between
             them.
@@ -80,6 +82,7 @@ class Progress:
     num_target_tokens: int = 0
     scoring: str = ""
     best_score: float | None = None
+    best_ties: tuple[float, ...] = ()
     best_update: int | None = None
     num_snapshots_since_best: int = 0
     scored_update: int | None = None
@@ -284,7 +287,7 @@ def _progress(path: Path, found: Mapping[str, Any]) -> Progress:
     Raises:
         TrainingError: They are not the ones that this version keeps.
     """
-    differing = set(found) ^ {item.name for item in fields(Progress)}
+    differing = {"best_ties", *found} ^ {item.name for item in fields(Progress)}
     if differing:
         raise TrainingError(
             f"{path}: the state is of another version of Dragoman, which has to go on with it:"

@@ -1,5 +1,6 @@
 """The end of runs that are over, with files of theirs damaged or gone."""
 
+import itertools
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
@@ -53,15 +54,16 @@ def set_progress(folder: Path, **values: object) -> None:
 
 
 def watch_averages(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
-    """Gets the updates of every average that is made; the first of equal ones is chosen."""
+    """Gets the updates of every average that is made; the first one is chosen."""
     averaged = []
+    losses = itertools.count(1.0)
 
     def record(paths: Sequence[Path]) -> dict[str, torch.Tensor]:
         averaged.append([update_of(path) for path in paths])
         return average_snapshots(paths)
 
     monkeypatch.setattr("model.train.finish.average_snapshots", record)
-    monkeypatch.setattr("model.train.finish.dev_loss", lambda *_, **__: 1.0)
+    monkeypatch.setattr("model.train.finish.dev_loss", lambda *_, **__: next(losses))
     return averaged
 
 
@@ -208,12 +210,62 @@ def test_a_candidate_that_translates_into_nothing_loses(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    def losses(_: object, candidate: str, **__: object) -> list[float]:
+    def losses(_: object, candidate: str, **__: object) -> list[DevScore]:
         if candidate.startswith("the snapshot"):
             raise DecodingError("the network gave no finite score for a segment")
-        return [-1.0]
+        return [DevScore(loss=1.0)]
 
     monkeypatch.setattr("model.train.finish._dev_losses", losses)
     assert finish(data_folder, folder) == "the average of the last 2 snapshots"
     [fields] = fields_of(caplog, "candidate_not_scored")
     assert fields["reason"] == "the network gave no finite score for a segment"
+
+
+def scored(found: dict[str, tuple[float, float]]) -> object:
+    """Stands for `_dev_scores`: BLEU and chrF of a candidate by the beginning of its name."""
+
+    def scores(_: object, candidate: str, **__: object) -> list[DevScore]:
+        (values,) = (item for name, item in found.items() if candidate.startswith(name))
+        return [DevScore(loss=float("nan"), bleu=values[0], chrf=values[1])]
+
+    return scores
+
+
+def test_candidates_of_equal_bleu_are_told_apart_by_chrf_with_a_warning(
+    data_folder: Path,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    set_progress(folder, best_update=4)
+    table = {
+        "the snapshot": (0.0, 27.8),
+        "the average of the last 2": (0.0, 96.9),
+        "the average of the last 3": (0.0, 80.0),
+    }
+    bleu = replace(LOSS, run=replace(LOSS.run, score_dev=True, metric="bleu"))
+    monkeypatch.setattr("model.train.finish._dev_scores", scored(table))
+    assert finish(data_folder, folder, bleu) == "the average of the last 2 snapshots"
+    [fields] = fields_of(caplog, "candidates_equal")
+    assert (fields["metric"], fields["value"]) == ("bleu", 0.0)
+    assert fields["chosen"] == "the average of the last 2 snapshots"
+
+
+def test_of_candidates_that_are_equal_in_everything_the_latest_is_chosen(
+    data_folder: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_progress(folder, best_update=4)
+    monkeypatch.setattr("model.train.finish.dev_loss", lambda *_, **__: 1.0)
+    assert finish(data_folder, folder) == "the average of the last 2 snapshots"
+
+
+def test_candidates_of_different_scores_are_not_warned_of(
+    data_folder: Path,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    losses = iter([1.0, 2.0, 2.0])
+    monkeypatch.setattr("model.train.finish.dev_loss", lambda *_, **__: next(losses))
+    finish(data_folder, folder)
+    assert not fields_of(caplog, "candidates_equal")

@@ -195,6 +195,35 @@ def test_a_run_out_of_patience_ends_at_the_same_update_however_often_it_was_stop
     assert_same_end(parts, whole)
 
 
+def test_snapshots_of_equal_bleu_are_told_apart_by_chrf_and_then_by_the_loss(
+    data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = iter(
+        [
+            DevScore(loss=5.0, bleu=0.0, chrf=19.8),
+            DevScore(loss=6.0, bleu=0.0, chrf=27.8),
+            DevScore(loss=4.0, bleu=0.0, chrf=27.8),
+            DevScore(loss=1.0, bleu=0.0, chrf=10.0),
+            DevScore(loss=float("nan"), bleu=0.0, chrf=10.0),
+        ]
+    )
+    monkeypatch.setattr(Validator, "choosing", lambda *_: next(found))
+    monkeypatch.setattr("model.train.loop.validation.Validator.score", lambda *_: {})
+    patient = replace(SCORED, run=replace(SCORED.run, max_updates=100, patience=2))
+    assert run(data_folder, tmp_path, experiment=patient)
+    progress = saved_progress(tmp_path)
+    assert (progress["update"], progress["best_update"]) == (20, 12)
+    assert (progress["best_score"], progress["best_ties"]) == (0.0, (27.8, -4.0))
+
+
+def test_of_snapshots_that_are_equal_in_everything_the_last_is_the_best(
+    data_folder: Path, tmp_path: Path, patient: Experiment
+) -> None:
+    assert run(data_folder, tmp_path, experiment=patient)
+    progress = saved_progress(tmp_path)
+    assert (progress["best_update"], progress["num_snapshots_since_best"]) == (12, 2)
+
+
 def test_patience_counts_snapshots_however_far_apart_they_are(
     data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -232,7 +261,12 @@ def test_a_score_that_is_not_a_number_is_never_the_best(
 
 
 BEST = Progress(
-    update=9, scoring="loss a", best_score=-2.0, best_update=8, num_snapshots_since_best=1
+    update=9,
+    scoring="loss a",
+    best_score=-2.0,
+    best_ties=(30.0, -2.0),
+    best_update=8,
+    num_snapshots_since_best=1,
 )
 
 
@@ -246,7 +280,9 @@ def test_a_best_score_that_was_measured_in_another_way_is_forgotten_with_a_warni
     scoring: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     found = comparable(replace(BEST, scoring=scoring), scoring="loss b")
-    assert found == replace(BEST, scoring="loss b", best_score=None, num_snapshots_since_best=0)
+    assert found == replace(
+        BEST, scoring="loss b", best_score=None, best_ties=(), num_snapshots_since_best=0
+    )
     (record,) = caplog.records
     assert record.levelname == "WARNING"
     [(event, fields)] = events_of(caplog)

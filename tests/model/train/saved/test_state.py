@@ -124,6 +124,15 @@ def test_a_state_with_other_counters_is_of_another_version(
         load(tmp_path, layer, optimiser)
 
 
+def test_a_state_of_before_ties_were_broken_goes_on(tmp_path: Path) -> None:
+    layer, optimiser = parts()
+    save(tmp_path, layer, optimiser)
+    state = torch.load(tmp_path / STATE_FILE, weights_only=True)
+    del state["progress"]["best_ties"]
+    torch.save(state, tmp_path / STATE_FILE)
+    assert load(tmp_path, layer, optimiser) == PROGRESS
+
+
 def test_another_experiments_state_is_refused(tmp_path: Path) -> None:
     layer, optimiser = parts()
     save(tmp_path, layer, optimiser)
