@@ -21,6 +21,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from model.errors import TrainingError
+from model.system.out_of_memory import is_out_of_memory
 from model.system.paths import utf8_name
 from model.train.data.batching import BatchPosition
 from model.train.files import reason_of, remove, whole_file
@@ -184,8 +185,8 @@ def load_state(
     says so.
 
     Raises:
-        TrainingError: There is no whole state, or it belongs to another experiment or another
-            version of this program.
+        TrainingError: There is no whole state, it belongs to another experiment or another
+            version of this program, or there is not enough memory for it.
     """
     path, state = _read_latest(folder, device)
     found = state["fingerprint"]
@@ -198,7 +199,9 @@ def load_state(
     try:
         transformer.load_state_dict(state["transformer"])
         optimiser.load_state_dict(state["optimiser"])
-    except (RuntimeError, ValueError) as error:
+    except (RuntimeError, ValueError, MemoryError, OSError) as error:
+        if is_out_of_memory(error):
+            raise _no_memory(path, error) from error
         raise TrainingError(f"{path}: of another network: {error}") from error
     torch.set_rng_state(state["random"]["cpu"].cpu())
     if device.type == "cuda":
@@ -236,7 +239,7 @@ def _read_latest(folder: Path, device: torch.device) -> tuple[Path, dict[str, An
     try:
         return latest, _read_state(latest, device)
     except TrainingError as error:
-        if not previous.exists():
+        if is_out_of_memory(error) or not previous.exists():
             raise
         state = _read_state(previous, device)
         update = state["progress"]["update"]
@@ -263,7 +266,8 @@ def _read_state(path: Path, device: torch.device) -> dict[str, Any]:
     """A state, every byte of it checked, which torch does not do by itself.
 
     Raises:
-        TrainingError: It is missing, damaged, or no state.
+        TrainingError: It is missing, damaged, or no state; or, raised from an error that
+            `is_out_of_memory` knows, there is not enough memory for it.
     """
     if not zipfile.is_zipfile(path):  # torch's older format, a bare pickle, is not even tried
         raise TrainingError(f"{path}: no state to resume from: missing, or not a state")
@@ -274,11 +278,17 @@ def _read_state(path: Path, device: torch.device) -> dict[str, Any]:
             raise TrainingError(f"{path}: no state to resume from: {damaged} is damaged")
         state: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
         missing = {"fingerprint", "transformer", "optimiser", "progress", "random"} - set(state)
-    except _UNREADABLE as error:
+    except (*_UNREADABLE, MemoryError) as error:
+        if is_out_of_memory(error):
+            raise _no_memory(path, error) from error
         raise TrainingError(f"{path}: no state to resume from: {error}") from error
     if missing:
         raise TrainingError(f"{path}: no state to resume from: lacks {', '.join(sorted(missing))}")
     return state
+
+
+def _no_memory(path: Path, error: BaseException) -> TrainingError:
+    return TrainingError(f"{path}: not enough memory to load the state, which stays: {error}")
 
 
 def _progress(path: Path, found: Mapping[str, Any]) -> Progress:

@@ -1,3 +1,4 @@
+import errno
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -176,6 +177,37 @@ def test_the_state_before_a_damaged_one_is_taken_and_the_log_says_so(
     damage(tmp_path / PREVIOUS_STATE_FILE)
     with pytest.raises(TrainingError, match="no state to resume from"):
         load(tmp_path, other, other_optimiser)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB"),
+        RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"),
+        MemoryError("no room"),
+        OSError(errno.ENOMEM, "Cannot allocate memory"),
+    ],
+)
+@pytest.mark.parametrize("place", ["torch.load", "torch.optim.Optimizer.load_state_dict"])
+def test_a_state_for_which_there_is_no_memory_is_not_taken_for_a_damaged_one(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    error: Exception,
+    place: str,
+) -> None:
+    layer, optimiser = parts()
+    save(tmp_path, layer, optimiser)
+    save(tmp_path, layer, optimiser)
+    assert (tmp_path / PREVIOUS_STATE_FILE).exists()
+
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(place, fail)
+    with pytest.raises(TrainingError, match=r"state\.pt: not enough memory to load the state"):
+        load(tmp_path, layer, optimiser)
+    assert not fields_of(caplog, "previous_state_taken")
 
 
 def test_a_missing_state_is_named(tmp_path: Path) -> None:
