@@ -4,8 +4,11 @@ Owns the two kinds of start: the folder of a run (its latest snapshot) and a che
 (its int8 rows widened, a start as good as the weights they were made of).
 """
 
+import logging
+from collections.abc import Set
 from dataclasses import fields, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 import torch
@@ -21,6 +24,7 @@ from model.nn.transformer import Transformer
 from model.system.paths import exists, is_file, is_folder, utf8_name
 from model.text.subwords.pieces import PieceModel
 from model.train.config.comparison import differences
+from model.train.config.data import DataConfig, tag_piece
 from model.train.config.experiment import Experiment
 from model.train.config.network import NetworkConfig
 from model.train.config.vocabulary import VocabularyConfig
@@ -36,12 +40,20 @@ from model.train.files import write_whole
 from model.train.records.report import EXPERIMENT_FILE
 from model.train.saved.state import list_snapshots, load_latest_snapshot
 
+_LOGGER = logging.getLogger("dragoman.train")
+
 _NO_MATTER = frozenset({"dropout", "attention_dropout", "activation_dropout"})
 """Fields of a network that weights do not depend on."""
 
 
+_MAX_PIECES = 8  # in a warning
+
+
 def check_start(start: Path, experiment: Experiment, places: KeyPlaces) -> None:
     """Check that a start fits the experiment, before anything is done.
+
+    A start that is asked for its directions by pieces before the source or the target, which the
+    experiment leaves out, is warned of.
 
     Args:
         start: Folder of a run, or a checkpoint directory.
@@ -68,12 +80,17 @@ def check_start(start: Path, experiment: Experiment, places: KeyPlaces) -> None:
     wanted = build(experiment.network)
     if manifest is not None:
         _compare_networks(start, wanted, manifest.network, "checkpoint", places)
+        starts = (pair.source_start + pair.target_prefix for pair in manifest.pairs)
+        _warn_of_tags(start, experiment, set(chain.from_iterable(starts)))
         return
     path = start / EXPERIMENT_FILE
     if exists(path):
         _compare_vocabularies(start, experiment.vocabulary, path, places)
         found = build(read_section(path, "network", NetworkConfig))
         _compare_networks(start, wanted, found, "run", places)
+        data = read_section(path, "data", DataConfig)
+        tags = {tag_piece(item) for item in data.directions} if data.is_tagged else set()
+        _warn_of_tags(start, experiment, tags)
     _compare_shapes(start, wanted, places)
 
 
@@ -126,6 +143,19 @@ def load_start_weights(start: Path, transformer: Transformer) -> None:
 
 def _is_checkpoint(folder: Path) -> bool:
     return exists(folder / CONFIG_FILE)
+
+
+def _warn_of_tags(start: Path, experiment: Experiment, pieces: Set[str]) -> None:
+    """Warning of pieces that name a direction to the start, and that no source would have."""
+    if not pieces or experiment.data.is_tagged:
+        return
+    values = {
+        "start_from": str(start),
+        "pieces": " ".join(sorted(pieces)[:_MAX_PIECES]),
+        "reason": "the network it begins with is told its direction by these, which the experiment"
+        " leaves out; list the direction under data.pairs to keep the tag",
+    }
+    _LOGGER.warning("direction_tags_left_out", extra={"fields": values})
 
 
 def _find_vocabularies(

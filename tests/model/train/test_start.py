@@ -19,6 +19,7 @@ from model.checkpoint.files.checksums import CHECKSUMS_FILE, format_checksums
 from model.checkpoint.manifest import CONFIG_FILE
 from model.checkpoint.weights import load_checkpoint
 from model.errors import ConfigError, DataError, TrainingError
+from model.train.config.data import DataConfig
 from model.train.config.experiment import read_placed_experiment
 from model.train.config.schedule import ScheduleConfig
 from model.train.config.yaml_lines import KeyPlaces
@@ -191,6 +192,28 @@ def test_a_run_whose_vocabulary_was_trained_otherwise_is_no_beginning(
     with pytest.raises(ConfigError, match=f"another vocabulary: {message}"):
         run(data_folder, tmp_path / "run", experiment=other, start_from=whole_run)
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("folder", ["", "checkpoint"])
+def test_a_beginning_whose_tags_the_experiment_leaves_out_is_warned_of(
+    data_folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, folder: str
+) -> None:
+    tagged = replace(FROZEN, data=DataConfig(pairs=EXPERIMENT.data.directions))
+    assert run(data_folder, tmp_path / "run", experiment=tagged)
+    check_start(tmp_path / "run" / folder, tagged, KeyPlaces())
+    assert not fields_of(caplog, "direction_tags_left_out")
+    check_start(tmp_path / "run" / folder, EXPERIMENT, KeyPlaces())
+    [fields] = fields_of(caplog, "direction_tags_left_out")
+    assert fields["pieces"] == ">>zh-Hans<<"
+    assert "list the direction under data.pairs" in str(fields["reason"])
+
+
+def test_a_beginning_without_tags_is_not_warned_of(
+    whole_run: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for start in (whole_run, whole_run / "checkpoint"):
+        check_start(start, EXPERIMENT, KeyPlaces())
+    assert not fields_of(caplog, "direction_tags_left_out")
 
 
 def test_a_beginning_that_is_not_there_is_named(data_folder: Path, tmp_path: Path) -> None:
