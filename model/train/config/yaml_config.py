@@ -6,6 +6,7 @@ or any class; the limits of values are their classes' own, in `__post_init__`, a
 in `PRESETS`: values by name, which the key `preset` of a mapping begins with.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -27,6 +28,9 @@ from model.train.config.yaml_lines import (
 T = TypeVar("T")
 
 _MAX_BITS = 63  # of an integer: what tensors and generators of random numbers take
+_MADE_BY_YAML = "which YAML made of it; it must be quoted to be a string"
+_NO_STRING = re.compile(r"(is [-+.\w]+); it must be a string")
+"""Said of a truth value, null or a number: of what has neither quotes nor brackets."""
 _UNUSABLE: dict[str, object] = {}
 """Stands for a value with a problem, where nothing else is asked of it."""
 
@@ -128,7 +132,8 @@ def _message(problem: Problem, section: str, lines: Mapping[str, int]) -> tuple[
         if plain != place and message.startswith(plain):
             message = place + message[len(plain) :]
         return line_of(message, lines) or line_at(place, lines), message
-    message = f"{place or 'the file'} {problem.text}"
+    text = _NO_STRING.fullmatch(problem.text)  # Norwegian is `no`, which is false in YAML 1.1
+    message = f"{place or 'the file'} {f'{text[1]}, {_MADE_BY_YAML}' if text else problem.text}"
     if problem.owner is not None:
         known = [item.name for item in fields(problem.owner)]
         presets = ["preset"] if _presets(problem.owner) else []
@@ -154,7 +159,7 @@ def _plain_scalar(value: object, location: Location, problems: list[Problem]) ->
     if isinstance(value, float | bool | None):
         return value
     if not isinstance(value, int):  # a date, bytes, a set
-        text = f"is {shown(value)}, which YAML made of it; it must be quoted to be a string"
+        text = f"is {shown(value)}, {_MADE_BY_YAML}"
     elif value.bit_length() > _MAX_BITS:
         text = f"is a number of {value.bit_length()} bits; it must have at most {_MAX_BITS}"
     else:

@@ -81,7 +81,7 @@ limit: 1e9999999999999999999999
         "8: items[1].name is missing",
         "9: items[2].weight is -2.0; it must be at least 0",
         "10: texts has \\ud83d, half of a surrogate pair; it must be whole characters",
-        "10: texts.a is 3; it must be a string",
+        "10: texts.a is 3, which YAML made of it; it must be quoted to be a string",
         "11: limit is a number of 100 bits; it must have at most 63",
     ]
 
@@ -93,6 +93,27 @@ def test_a_problem_of_yaml_is_named_once_and_the_others_with_it(tmp_path: Path) 
         "2: kind is 7; it must be 'a' or 'b'",
         f"3: part.size is {date}",
     ]
+
+
+@pytest.mark.parametrize(
+    ("value", "made"),
+    [("no", "False"), ("on", "True"), ("~", "None"), ("", "None"), ("-1.5", "-1.5"), ("12", "12")],
+)
+def test_what_yaml_takes_for_no_string_must_be_quoted(
+    tmp_path: Path, value: str, made: str
+) -> None:
+    said = f"is {made}, which YAML made of it; it must be quoted to be a string"
+    assert problems_of(tmp_path, f"name: {value}\nitems:\n- name: {value}\n") == [
+        f"1: name {said}",
+        f"3: items[0].name {said}",
+    ]
+    assert read(tmp_path, f"name: '{value}'\n").name == value
+
+
+@pytest.mark.parametrize("value", ["[no]", "{a: no}"])
+def test_what_is_no_scalar_is_not_told_to_be_quoted(tmp_path: Path, value: str) -> None:
+    [problem] = problems_of(tmp_path, f"name: {value}\n")
+    assert "quoted" not in problem
 
 
 @pytest.mark.parametrize(
