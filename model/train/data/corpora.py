@@ -33,7 +33,7 @@ from model.train.data.filtering import (
     verdict_on_lengths,
 )
 from model.train.data.languages import LanguageProfiles, LanguageSample, learn_languages
-from model.train.data.parallel import find_text, iterate_parallel
+from model.train.data.parallel import find_text, iterate_parallel, one_line
 from model.train.data.store import (
     StoredPairs,
     StoreWriter,
@@ -48,6 +48,8 @@ from model.train.stopping import LINES_AT_ONCE, ShouldStop, never, until_stopped
 
 TEXT_FILE = "text.json"
 """In a run's folder: what its training text is made of, and what was left out of it."""
+
+_BLANK_REMEDY = "; data.filters.drop_blank leaves pairs with a blank side out"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +73,9 @@ class CorpusFiles:
         Raises:
             DataError: As `iterate_parallel`.
         """
-        pairs = iterate_parallel(self.source, self.target, may_be_blank=may_be_blank)
+        pairs = iterate_parallel(
+            self.source, self.target, may_be_blank=may_be_blank, remedy=_BLANK_REMEDY
+        )
         variant = self.corpus.variant
         return pairs if variant is None else (vary(variant, *pair) for pair in pairs)
 
@@ -343,8 +347,10 @@ def _require_pairs(filtered: FilteredCorpora, places: KeyPlaces) -> None:
     for item, verdicts in zip(filtered.files, filtered.verdicts, strict=True):
         if verdicts.all():
             report = report_corpus(item.direction.name, item.corpus.label, verdicts)
+            first = next(item.pairs(may_be_blank=True)) if len(verdicts) == 1 else ("", "")
+            notes = one_line(item.source, first[0]) or one_line(item.target, first[1])
             with places.blame(item.key):
-                raise DataError(f"{item.source}: nothing is left to train on: {report}")
+                raise DataError(f"{item.source}: nothing is left to train on: {report}{notes}")
 
 
 def _tokenise(

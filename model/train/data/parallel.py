@@ -87,7 +87,7 @@ def read_lines(path: Path) -> list[str]:
 
 
 def iterate_parallel(
-    source: Path, target: Path, *, may_be_blank: bool = False
+    source: Path, target: Path, *, may_be_blank: bool = False, remedy: str = ""
 ) -> Iterator[tuple[str, str]]:
     """Aligned lines of two files, neither of which is held in memory.
 
@@ -95,13 +95,14 @@ def iterate_parallel(
         source: Path of one side.
         target: Path of the other.
         may_be_blank: Give blank lines back instead of refusing them.
+        remedy: What a refusal of a blank line says besides.
 
     Raises:
         DataError: A file is empty, a line is blank, or, at the end of the shorter file, the
             numbers of lines differ; the message names the file and the line.
     """
     sides = (iterate_lines(source), iterate_lines(target))
-    number = 0
+    number, before = 0, ("", "")
     for number, lines in enumerate(zip_longest(*sides), start=1):
         first, second = lines
         if first is None or second is None:
@@ -111,14 +112,26 @@ def iterate_parallel(
             raise DataError(
                 f"{shorter}:{number}: no such line; {longer} has {counts[1]} lines but {shorter}"
                 f" has {counts[0]}; aligned files have the same number"
+                + (one_line(shorter, before[first is not None]) if number == 2 else "")
             )
         if not may_be_blank:
             for path, line in ((source, first), (target, second)):
                 if not line.strip():
-                    raise DataError(f"{path}:{number}: the line is blank")
-        yield first, second
+                    raise DataError(f"{path}:{number}: the line is blank{remedy}")
+        before = first, second
+        yield before
     if not number:
         raise DataError(f"{source}: the file is empty")
+
+
+def one_line(path: Path, line: str) -> str:
+    """What a message says besides of a file of one line, if its lines end in carriage returns."""
+    if "\r" not in line:
+        return ""
+    return (
+        f"; {path} is one line of {len(line)} characters, with carriage returns inside: only a"
+        " line feed ends a line"
+    )
 
 
 def read_parallel(

@@ -59,7 +59,18 @@ def test_misaligned_sides_are_named_with_their_numbers_of_lines(tmp_path: Path) 
 def test_a_blank_line_is_named_with_its_number(tmp_path: Path) -> None:
     write(tmp_path / "talk.en", "one\ntwo\n")
     write(tmp_path / "talk.zh", "一\n \n")
-    with pytest.raises(DataError, match=r"talk\.zh:2: the line is blank"):
+    with pytest.raises(DataError, match=r"talk\.zh:2: the line is blank$"):
+        read(tmp_path)
+
+
+def test_a_side_whose_lines_end_in_carriage_returns_alone_is_told_so(tmp_path: Path) -> None:
+    write(tmp_path / "talk.en", "one\ntwo\nthree\n")
+    write(tmp_path / "talk.zh", "一\r二\r三\r")
+    message = r"same number; .*talk\.zh is one line of 5 characters, with carriage returns inside"
+    with pytest.raises(DataError, match=message):
+        read(tmp_path)
+    write(tmp_path / "talk.zh", "一\r\n")
+    with pytest.raises(DataError, match=r"same number$"):
         read(tmp_path)
 
 

@@ -185,6 +185,16 @@ def test_what_is_left_out_is_counted_by_corpus_and_reason(folder: Path) -> None:
     assert facts["corpora"][1]["dropped"] == more.dropped
 
 
+def test_a_corpus_whose_lines_end_in_carriage_returns_alone_is_told_so(folder: Path) -> None:
+    for language in ("en", "zh"):
+        path = folder / "en-zh" / "train" / f"talk.{language}"
+        path.write_bytes(path.read_bytes().replace(b"\n", b"\r"))
+    size = len((folder / "en-zh" / "train" / "talk.en").read_bytes().decode()) - 1
+    message = rf"; .*talk\.en is one line of {size} characters, with carriage returns inside: only"
+    with pytest.raises(DataError, match=r"nothing is left to train on: .*" + message):
+        read(folder, filtered(max_characters=40))
+
+
 def test_a_corpus_of_which_nothing_is_left_is_named(folder: Path) -> None:
     key = r"^data\.train\[0\]: "
     with pytest.raises(DataError, match=key + r".*talk\.en: nothing is left .* characters 70"):
@@ -265,7 +275,11 @@ def test_text_that_cannot_be_used_is_named_before_anything_is_made(folder: Path)
             "一\n二\n",
             r"^data\.train\[0\]: .*talk\.zh:3: no such line; .*talk\.en has 70 lines but .* has 2",
         ),
-        (EXPERIMENT, "一\n\n" * 35, r"^data\.train\[0\]: .*talk\.zh:2: the line is blank"),
+        (
+            EXPERIMENT,
+            "一\n\n" * 35,
+            r"^data\.train\[0\]: .*talk\.zh:2: the line is blank; data\.filters\.drop_blank leaves",
+        ),
         (EXPERIMENT, "", r"^data\.train\[0\]: .*talk\.zh:1: no such line"),
         (BOTH, "一\n", r"^data\.pairs\[0\]\.train\[0\]: .*talk\.zh:2: no such line"),
         (
