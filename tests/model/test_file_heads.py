@@ -14,7 +14,7 @@ from model.file_heads import other_than_utf8
 def _zipped() -> bytes:
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as archive:
-        archive.writestr("a", "text")
+        archive.writestr(zipfile.ZipInfo("a"), "text")
     return stream.getvalue()
 
 
@@ -25,7 +25,7 @@ def _zipped() -> bytes:
         ("\ufefftext".encode("utf-16-be"), "text in UTF-16"),
         ("text".encode("utf-32"), "text in UTF-32"),
         ("\ufefftext".encode("utf-32-be"), "text in UTF-32"),
-        (gzip.compress(b"text"), "packed by gzip"),
+        (gzip.compress(b"text", mtime=0), "packed by gzip"),
         (bz2.compress(b"text"), "packed by bzip2"),
         (lzma.compress(b"text"), "packed by xz"),
         (b"\x28\xb5\x2f\xfd\x04\x00\x21\x00\x00text", "packed by zstd"),
