@@ -7,10 +7,11 @@ files of a store or the filters.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import sentencepiece
@@ -32,6 +33,7 @@ from model.train.data.filtering import (
     report_corpus,
     verdict_on_lengths,
 )
+from model.train.data.held_out import HeldOutPairs, warn_of_held_out
 from model.train.data.languages import LanguageProfiles, LanguageSample, learn_languages
 from model.train.data.parallel import find_text, iterate_parallel, one_line
 from model.train.data.store import (
@@ -49,6 +51,7 @@ from model.train.stopping import LINES_AT_ONCE, ShouldStop, never, until_stopped
 TEXT_FILE = "text.json"
 """In a run's folder: what its training text is made of, and what was left out of it."""
 
+_NO_PAIRS: HeldOutPairs = MappingProxyType({})
 _BLANK_REMEDY = "; data.filters.drop_blank leaves pairs with a blank side out"
 
 
@@ -133,10 +136,12 @@ def filter_corpora(
     data: DataConfig,
     places: KeyPlaces,
     should_stop: ShouldStop = never,
+    held_out: HeldOutPairs = _NO_PAIRS,
 ) -> FilteredCorpora:
     """A verdict on every line: whether it is sound, and whether the filters keep it.
 
     With `language_margin` every line is read twice, first to learn the languages' profiles.
+    Corpora with pairs that are held-out ones of their direction, and are kept, are warned of.
 
     Raises:
         ConfigError: The filters cannot be used for a language.
@@ -153,7 +158,14 @@ def filter_corpora(
         line_filter = LineFilter(
             data.filters, source=direction.source, target=direction.target, languages=languages
         )
-        verdicts += _filter_direction(own, data, line_filter, places, should_stop)
+        verdicts += _filter_direction(
+            own,
+            data,
+            line_filter,
+            places=places,
+            should_stop=should_stop,
+            held_out=held_out.get(direction, frozenset()),
+        )
     filtered = FilteredCorpora(files=tuple(files), verdicts=tuple(verdicts))
     _require_pairs(filtered, places)
     return filtered
@@ -208,6 +220,7 @@ def open_text(
     places: KeyPlaces,
     filtered: FilteredCorpora | None = None,
     should_stop: ShouldStop = never,
+    held_out: HeldOutPairs = _NO_PAIRS,
 ) -> StoredPairs:
     """The tokenised training text, read from the cache or put there.
 
@@ -220,6 +233,7 @@ def open_text(
         places: Where the experiment's keys stand.
         filtered: The verdicts, if they are there already.
         should_stop: Checked often; an unfinished store is removed.
+        held_out: As in `filter_corpora`, where that is still to be done.
 
     Raises:
         ConfigError: As `filter_corpora`.
@@ -228,7 +242,7 @@ def open_text(
     """
 
     def fill(writer: StoreWriter) -> None:
-        found = filtered or filter_corpora(files, data, places, should_stop)
+        found = filtered or filter_corpora(files, data, places, should_stop, held_out)
         _require_pairs(_tokenise(found, data, vocabularies, writer, should_stop), places)
 
     has_text = data.regularisation is not None
@@ -315,8 +329,10 @@ def _filter_direction(
     files: Sequence[CorpusFiles],
     data: DataConfig,
     line_filter: LineFilter,
+    *,
     places: KeyPlaces,
     should_stop: ShouldStop,
+    held_out: Set[tuple[str, str]],
 ) -> list[NDArray[np.uint8]]:
     filters = data.filters
     verdicts = bytearray()
@@ -325,6 +341,7 @@ def _filter_direction(
     for item in files:
         pairs = item.pairs(may_be_blank=filters.drop_blank)
         lines = until_stopped(pairs, should_stop)
+        num_held_out = 0
         with places.blame(item.key):
             while chunk := list(islice(lines, LINES_AT_ONCE)):
                 found = line_filter.verdicts(chunk)
@@ -334,9 +351,12 @@ def _filter_direction(
                 if item.corpus.variant is not None:
                     found[[pair == NO_FORM for pair in chunk]] = Verdict.NO_VARIANT
                 verdicts += found.tobytes()
+                kept = zip(chunk, found == Verdict.KEPT, strict=True)
+                num_held_out += sum(is_kept and pair in held_out for pair, is_kept in kept)
                 if filters.drop_duplicates:
                     hashes.append(np.array([pair_hash(*pair) for pair in chunk], dtype=np.uint64))
         ends.append(len(verdicts))
+        warn_of_held_out(item.label, num_held_out)
     codes = np.frombuffer(verdicts, dtype=np.uint8)
     if filters.drop_duplicates:
         mark_duplicates(codes, np.concatenate(hashes))

@@ -25,7 +25,7 @@ from model.train.data.corpora import (
     write_text_facts,
 )
 from model.train.data.filtering import CorpusReport
-from model.train.data.held_out import DevText
+from model.train.data.held_out import DevText, held_out_pairs
 from model.train.data.mixture import Drawing, MixtureEntry, TrainingPairs, apply_temperature
 from model.train.data.parallel import ParallelText, TokenisedPairs, read_parallel, tokenise
 from model.train.data.store import StoredPairs, check_cache
@@ -122,6 +122,7 @@ def read_text(
         check_cache(cache)
     corpora = find_corpora(data, data_folder, places)
     held_out = _read_held_out(data, data_folder, places)
+    known = held_out_pairs(held_out)
     filtered = None
     if is_vocabulary_there:
         vocabularies = vocabulary_paths(experiment.vocabulary, output)
@@ -129,7 +130,7 @@ def read_text(
             experiment.vocabulary, vocabularies, tags=_tags(experiment), places=places
         )
     else:
-        filtered = filter_corpora(corpora, data, places, should_stop)
+        filtered = filter_corpora(corpora, data, places, should_stop, known)
         with places.blame("vocabulary", *_VOCABULARY_KEYS):
             vocabularies = _train_vocabularies(experiment, filtered, output, should_stop)
     ingredients = text_ingredients(corpora, data, vocabularies, should_stop)
@@ -147,6 +148,7 @@ def read_text(
         places=places,
         filtered=filtered,
         should_stop=should_stop,
+        held_out=known,
     )
     if compare is None:
         write_text_facts(output, ingredients, stored.reports)

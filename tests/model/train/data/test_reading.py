@@ -20,7 +20,7 @@ from model.train.config.yaml_lines import KeyPlaces
 from model.train.data.corpora import TEXT_FILE
 from model.train.data.reading import RunText, read_text
 from model.train.data.vocabulary import load_pieces
-from support.logged import events_of
+from support.logged import events_of, fields_of
 from support.tiny_checkpoint import generated_pairs
 
 PAIRS = list(generated_pairs(80))
@@ -183,6 +183,39 @@ def test_what_is_left_out_is_counted_by_corpus_and_reason(folder: Path) -> None:
     facts = json.loads((folder / "run" / TEXT_FILE).read_text(encoding="utf-8"))
     assert [corpus["name"] for corpus in facts["corpora"]] == ["talk", "more"]
     assert facts["corpora"][1]["dropped"] == more.dropped
+
+
+def test_held_out_pairs_in_training_text_are_counted_and_warned_of(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    others = [("Good day.", "你好。"), ("Good night.", "晚安。")]
+    write(folder, "held-out", others, "dev")
+    read(folder)
+    assert not fields_of(caplog, "held_out_text_in_training")
+    write(folder, "talk", [*PAIRS[:70], *others, others[0], ("Good day.", "晚安。")])
+    for is_vocabulary_there in (False, True):  # filtered before the vocabulary, or behind it
+        caplog.clear()
+        cache = folder / f"cache-{is_vocabulary_there}"
+        read(folder, is_vocabulary_there=is_vocabulary_there, cache=cache)
+        [fields] = fields_of(caplog, "held_out_text_in_training")
+        assert (fields["corpus"], fields["pairs"]) == ("en-zh talk", 3)
+    caplog.clear()
+    read(
+        folder, filtered(max_characters=10), is_vocabulary_there=True
+    )  # of one that is left out nothing is learnt
+    [fields] = fields_of(caplog, "held_out_text_in_training")
+    assert fields["pairs"] == 2
+
+
+def test_held_out_pairs_of_another_direction_are_not_warned_of(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write(folder, "other", PAIRS[:5], "dev")
+    one = replace(EN_ZH, train=(replace(TALK, name="more"),), dev=("other",))
+    write(folder, "more", [("Good day.", "你好。")])
+    write(folder, "held-out", [("Good night.", "晚安。")], "dev")
+    read(folder, replace(EXPERIMENT, data=DataConfig(pairs=(one, ZH_EN))))
+    assert not fields_of(caplog, "held_out_text_in_training")
 
 
 def test_a_corpus_whose_lines_end_in_carriage_returns_alone_is_told_so(folder: Path) -> None:
