@@ -6,7 +6,6 @@ folder holds is the same job. What a format's files have to have is the format's
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 
 from model.errors import DataError
@@ -23,7 +22,6 @@ from model.offline.bulk.places import Facts, absolute_name, is_pattern, place_of
 from model.system.paths import is_text
 
 _DIGEST_BYTES = 2**20
-_SAMPLE_ROWS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,29 +182,6 @@ def _surveyed(file: Facts, wanted: Wanted) -> Survey:
     if place.facts() != file:
         raise DataError(f"{file.name}: was changed while it was read; do it again")
     return found
-
-
-def first_texts(file: Facts, kind: Format, names: Sequence[str]) -> list[str]:
-    """Texts of a file's first block, to see which language they are in.
-
-    Raises:
-        DataError: As of `planned`.
-    """
-    columns = Columns(names=tuple(names), new=tuple(f"{name}\0" for name in names))
-    place = place_of(file.name)
-    with place.opened() as stream:
-        survey = kind.survey(stream, file.name, columns, Sizes(max_rows=_SAMPLE_ROWS))
-    given = InputFile(
-        name=file.name,
-        size=file.size,
-        stamp=file.stamp,
-        sha256=survey.sha256,
-        header=survey.header,
-        separator=survey.separator,
-    )
-    with closing(kind.open(place.opened(), given, columns)) as reader:
-        cells = reader.read(next(numbered([survey]))).cells
-    return [cell for row in cells for cell in row if isinstance(cell, str)]
 
 
 def continued(kept: Job, wanted: Wanted, name: str) -> Job:

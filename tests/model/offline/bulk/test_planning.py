@@ -13,7 +13,6 @@ from model.offline.bulk.job import decoded_job
 from model.offline.bulk.planning import (
     columns_of,
     continued,
-    first_texts,
     format_of_all,
     input_files,
     planned,
@@ -142,12 +141,6 @@ def test_a_file_that_was_written_again_goes_on_only_with_the_same_bytes(tmp_path
     path.write_bytes(data[1:])
     with pytest.raises(DataError, match=r"a\.jsonl had \d+ bytes there and has \d+ now"):
         continued(kept, wanted_of(str(path), names=["text"]), "out")
-
-
-def test_the_first_texts_say_which_language(tmp_path: Path) -> None:
-    path = write_json_lines(tmp_path / "a.jsonl", [{"a": "x", "b": None}, {"a": "y", "b": "z"}])
-    wanted = wanted_of(str(path), names=["a", "b"])
-    assert first_texts(wanted.files[0], wanted.format, ["a", "b"]) == ["x", "y", "z"]
 
 
 @pytest.mark.parametrize(
