@@ -309,8 +309,9 @@ def test_a_signal_ends_the_preparation_of_text_and_the_same_command_goes_on(fold
             assert time.monotonic() < deadline
             time.sleep(POLL_SECONDS)
         process.terminate()
-        (event,) = map(json.loads, stderr)
+        warning, event = map(json.loads, stderr)
         assert process.wait(timeout=60) == 130
+    assert warning["event"] == "held_out_text_in_training"  # the small text has one for both
     assert event["event"] == "stopped"
     assert event["text"].endswith("; go on with the same command")
     assert not list(folder.glob("run/text/*"))  # neither finished nor begun
