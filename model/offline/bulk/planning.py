@@ -155,23 +155,25 @@ def planned(wanted: Wanted) -> Job:
         DataError: A file cannot be read or divided, or has not the columns.
     """
     surveys = [_surveyed(file, wanted) for file in wanted.files]
-    inputs = [
-        InputFile(
-            name=file.name,
-            size=file.size,
-            stamp=file.stamp,
-            sha256=survey.sha256,
-            header=survey.header,
-            separator=survey.separator,
-        )
-        for file, survey in zip(wanted.files, surveys, strict=True)
-    ]
+    inputs = [input_of(file, survey) for file, survey in zip(wanted.files, surveys, strict=True)]
     return Job(
         facts=wanted.all_facts,
         format=wanted.format.name,
         columns=wanted.columns,
         inputs=tuple(inputs),
         blocks=tuple(numbered(surveys)),
+    )
+
+
+def input_of(file: Facts, survey: Survey) -> InputFile:
+    """A file as a job has it, once it was divided."""
+    return InputFile(
+        name=file.name,
+        size=file.size,
+        stamp=file.stamp,
+        sha256=survey.sha256,
+        header=survey.header,
+        separator=survey.separator,
     )
 
 

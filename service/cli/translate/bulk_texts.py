@@ -6,8 +6,9 @@ Owns the order in which they are read; how a file is divided is its format's.
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 
-from model.offline.bulk.blocks import Columns, Format, InputFile, Sizes, numbered
+from model.offline.bulk.blocks import Columns, Format, Sizes, numbered
 from model.offline.bulk.places import Facts, place_of
+from model.offline.bulk.planning import input_of
 
 _BLOCK_ROWS = 1_000
 
@@ -28,15 +29,7 @@ def texts_of(files: Sequence[Facts], kind: Format, names: Sequence[str]) -> Iter
         place = place_of(file.name)
         with place.opened() as stream:
             survey = kind.survey(stream, file.name, columns, Sizes(max_rows=_BLOCK_ROWS))
-        given = InputFile(
-            name=file.name,
-            size=file.size,
-            stamp=file.stamp,
-            sha256=survey.sha256,
-            header=survey.header,
-            separator=survey.separator,
-        )
-        with closing(kind.open(place.opened(), given, columns)) as reader:
+        with closing(kind.open(place.opened(), input_of(file, survey), columns)) as reader:
             for block in numbered([survey]):
                 for row in reader.read(block).cells:
                     yield from (cell if isinstance(cell, str) else "" for cell in row)
