@@ -8,10 +8,12 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
+from model.checkpoint.description.strict_json import parse_json
 from model.checkpoint.files.checksums import read_limited
-from model.checkpoint.files.verification import MAX_TOKENIZER_BYTES
+from model.checkpoint.files.verification import MAX_TOKENIZER_BYTES, MAX_VOCABULARY_BYTES
 from model.checkpoint.weights import TokenizerParts
 from model.errors import CheckpointError, ConfigError, ForeignModelError
+from model.exchange.imports.fast_tokenizer import FAST_TOKENIZER, not_rebuilt, rebuilt_pieces
 from model.system.paths import is_file
 from model.text.subwords.bpe import MAX_MERGES_BYTES
 from model.text.subwords.moses import MosesBpe, MosesPieces
@@ -22,12 +24,6 @@ _SHARED = (
     *("sentencepiece.model", "spm.model", "sentencepiece.bpe.model", "spiece.model"),
     *("tokenizer.model", "vocab.spm", "spm.128k.model", "bpe.model"),
 )
-
-FAST_TOKENIZER = "tokenizer.json"
-COPY_PIECES = (
-    f"; {FAST_TOKENIZER} does not stand for it: copy it from the model that this one was made of"
-)
-"""Behind the problem that a SentencePiece file is missing, where transformers 5 wrote the rest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +65,8 @@ class PieceFiles:
 def find_piece_files(folder: Path) -> PieceFiles:
     """The SentencePiece files in a folder: one for each side, or one for both.
 
+    One for both is made of tokenizer.json where that alone is there.
+
     Raises:
         ForeignModelError: There is none, or it is damaged.
     """
@@ -79,10 +77,16 @@ def find_piece_files(folder: Path) -> PieceFiles:
         if is_file(folder / name, _unusable):
             return PieceFiles(source=_read(folder / name))
     names = ", ".join(["source.spm with target.spm", *_SHARED])
-    problem = f"it lacks a SentencePiece file ({names})"
-    if is_file(folder / FAST_TOKENIZER, _unusable):
-        problem += COPY_PIECES
-    raise ForeignModelError(folder, [problem])
+    lacking = f"it lacks a SentencePiece file ({names})"
+    if not is_file(folder / FAST_TOKENIZER, _unusable):
+        raise ForeignModelError(folder, [lacking])
+    try:
+        described = parse_json(read_limited(folder / FAST_TOKENIZER, MAX_VOCABULARY_BYTES))
+        return PieceFiles(source=rebuilt_pieces(described).data)
+    except CheckpointError as error:
+        raise ForeignModelError(folder / FAST_TOKENIZER, [error.problem]) from error
+    except ConfigError as error:
+        raise ForeignModelError(folder, [lacking + not_rebuilt(error)]) from error
 
 
 def other_pieces(parts: TokenizerParts) -> list[str]:

@@ -23,6 +23,7 @@ from model.exchange.export.huggingface.family import (
 )
 from model.exchange.export.huggingface.unigram import unigram_tokenizer
 from model.exchange.export.output import some_layers
+from model.exchange.imports.fast_tokenizer import FAST_TOKENIZER
 from model.exchange.imports.huggingface.t5 import (
     FEED_FORWARDS,
     OUTPUT,
@@ -30,7 +31,6 @@ from model.exchange.imports.huggingface.t5 import (
     TABLES,
     t5_names,
 )
-from model.exchange.imports.piece_files import FAST_TOKENIZER
 from model.honoured import EVERY_VALUE, Condition, HonouredFields
 from model.nn.positions import MAX_DISTANCE, NUM_BUCKETS
 from model.text.subwords.pieces import PieceModel

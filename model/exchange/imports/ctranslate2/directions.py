@@ -16,6 +16,7 @@ from model.checkpoint.description.strict_json import parse_json
 from model.checkpoint.files.checksums import read_limited
 from model.checkpoint.files.verification import MAX_VOCABULARY_BYTES
 from model.errors import CheckpointError, ConfigError, ForeignModelError, shown
+from model.exchange.imports.fast_tokenizer import FAST_TOKENIZER, added_tokens
 from model.exchange.imports.imported import ImportOptions
 from model.exchange.imports.language_tokens import (
     FAMILIES,
@@ -32,7 +33,6 @@ from model.text.languages.tags import Language, LanguagePair
 from model.text.subwords.pieces import PieceModel
 
 TOKENIZER_FILE = "tokenizer_config.json"
-_FAST_TOKENIZER = "tokenizer.json"
 _SMALL100_CODE = "tokenization_small100.py"
 _TOKENIZERS: Mapping[str, str] = MappingProxyType(
     {
@@ -265,12 +265,8 @@ def _added_pieces(directory: Path) -> set[str] | None:
     Raises:
         ForeignModelError: It cannot be read.
     """
-    path = directory / _FAST_TOKENIZER
-    if not is_file(path, _unusable):
-        return None
-    listed = _object(path).get("added_tokens")
-    entries = listed if isinstance(listed, list) else []
-    return {str(entry.get("content")) for entry in entries if isinstance(entry, dict)}
+    path = directory / FAST_TOKENIZER
+    return set(added_tokens(_object(path))) if is_file(path, _unusable) else None
 
 
 def _object(path: Path) -> dict[str, object]:

@@ -16,8 +16,13 @@ from model.checkpoint.files.checksums import read_limited
 from model.checkpoint.files.verification import MAX_TOKENIZER_BYTES, MAX_VOCABULARY_BYTES
 from model.checkpoint.manifest import Licence
 from model.errors import CheckpointError, ConfigError, ForeignModelError, shown
+from model.exchange.imports.fast_tokenizer import (
+    FAST_TOKENIZER,
+    added_tokens,
+    not_rebuilt,
+    rebuilt_pieces,
+)
 from model.exchange.imports.git_lfs import POINTER_PROBLEM, is_pointer
-from model.exchange.imports.piece_files import COPY_PIECES, FAST_TOKENIZER
 from model.exchange.model_card import card_licence
 from model.text.subwords.pieces import PieceModel
 
@@ -110,16 +115,30 @@ class HuggingFaceFolder:
         return data
 
     def pieces(self, name: str) -> tuple[bytes, PieceModel | None]:
-        """A SentencePiece file and its pieces; a problem, and none, where it is no such file."""
+        """A SentencePiece file and its pieces; a problem, and none, where it is no such file.
+
+        It is made of tokenizer.json where that alone is there.
+        """
+        if self.has(FAST_TOKENIZER) and not self.has(name):
+            return self._rebuilt_pieces(name)
         num_problems, data = len(self.problems), self.data(name)
         if len(self.problems) == num_problems:
             try:
                 return data, PieceModel(data)
             except ConfigError as error:
                 self.problems.append(f"{name} {error}")
-        elif self.has(FAST_TOKENIZER) and not self.has(name):
-            self.problems[-1] += COPY_PIECES
         return data, None
+
+    def _rebuilt_pieces(self, name: str) -> tuple[bytes, PieceModel | None]:
+        num_problems, described = len(self.problems), self._fast_tokenizer
+        if len(self.problems) == num_problems:
+            try:
+                pieces = rebuilt_pieces(described)
+            except ConfigError as error:
+                self.problems.append(f"{name} is missing{not_rebuilt(error)}")
+            else:
+                return pieces.data, pieces
+        return b"", None
 
     def json(
         self, name: str, *, is_needed: bool = True, max_bytes: int = MAX_JSON_BYTES
@@ -146,13 +165,11 @@ class HuggingFaceFolder:
         """
         if not self.has(FAST_TOKENIZER):
             return None
-        listed = self.json(FAST_TOKENIZER, max_bytes=MAX_VOCABULARY_BYTES).get("added_tokens")
-        entries = listed if isinstance(listed, list) else []
-        return {
-            str(entry.get("content")): entry.get("id")
-            for entry in entries
-            if isinstance(entry, dict)
-        }
+        return {text: token.get("id") for text, token in added_tokens(self._fast_tokenizer).items()}
+
+    @cached_property
+    def _fast_tokenizer(self) -> dict[str, object]:
+        return self.json(FAST_TOKENIZER, max_bytes=MAX_VOCABULARY_BYTES)
 
     def vocabulary(self, name: str) -> dict[str, int]:
         """A table from pieces to ids; a problem, and an empty one, where it is something else."""

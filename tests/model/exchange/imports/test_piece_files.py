@@ -3,9 +3,11 @@ from pathlib import Path
 import pytest
 
 from model.errors import ForeignModelError
+from model.exchange.export.huggingface.unigram import unigram_tokenizer
 from model.exchange.imports.piece_files import find_piece_files, read_merges
 from model.text.subwords.moses import MosesBpe
 from model.text.subwords.pieces import PieceModel
+from support.huggingface_folders import write_json
 from support.tiny_checkpoint import tiny_spm
 
 RULES = MosesBpe(source_language="en", target_language="de", marks="continuation")
@@ -27,6 +29,21 @@ def test_a_file_for_each_side_comes_before_one_for_both(tmp_path: Path) -> None:
 def test_other_names_are_known(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(tiny_spm())
     assert find_piece_files(tmp_path).source == tiny_spm()
+
+
+def test_without_them_one_is_made_of_the_tokenizer_of_another_library(tmp_path: Path) -> None:
+    model = PieceModel(tiny_spm())
+    described, _ = unigram_tokenizer(model, specials=("<unk>", "</s>"), end="</s>", tags=())
+    write_json(tmp_path / "tokenizer.json", described)
+    found = find_piece_files(tmp_path)
+    assert found.target is None
+    assert PieceModel(found.source).table() == model.table()
+    write_json(tmp_path / "tokenizer.json", described | {"normalizer": {"type": "NFD"}})
+    with pytest.raises(ForeignModelError, match=r"none can be made of .* has 'NFD'\); copy it"):
+        find_piece_files(tmp_path)
+    (tmp_path / "tokenizer.json").write_text("{")
+    with pytest.raises(ForeignModelError, match=r"none can be made of .*not readable JSON"):
+        find_piece_files(tmp_path)
 
 
 def test_pieces_are_compared_with_both_vocabularies(tmp_path: Path) -> None:

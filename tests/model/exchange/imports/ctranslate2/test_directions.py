@@ -256,9 +256,12 @@ def test_files_that_do_not_say_the_languages_are_refused(tmp_path: Path) -> None
     assert problem == "its files do not say which languages it translates; name the directions"
 
 
-def test_the_tokenizer_of_another_library_does_not_stand_for_pieces(tmp_path: Path) -> None:
+def test_where_no_pieces_can_be_made_of_tokenizer_json_the_problem_names_the_remedy(
+    tmp_path: Path,
+) -> None:
     directory = tagged_directory(tmp_path / "engine", "eng_Latn", "deu_Latn")
     (directory / "sentencepiece.model").unlink()
     (directory / "tokenizer.json").write_text("{}")
     (problem,) = problems_of(directory, ImportOptions())
-    assert "tokenizer.json does not stand for it: copy it from the model" in problem
+    assert "none can be made of tokenizer.json (its model is None, not Unigram or BPE)" in problem
+    assert "copy it from the model that this one was made of" in problem

@@ -8,6 +8,7 @@ from model.checkpoint.description.config_file import read_manifest
 from model.errors import ForeignModelError
 from model.exchange.imports.huggingface.m2m100 import HuggingFaceM2M100
 from model.exchange.imports.imported import ImportedModel, ImportOptions
+from model.text.subwords.pieces import PieceModel
 from support.foreign_folders import change_json
 from support.huggingface_folders import NLLB_CODES, ODD_LINES, SENTENCES, m2m100_folder
 from support.imported_twins import Twins, compare_hypotheses, compare_network, imported_twins
@@ -310,14 +311,28 @@ def saved_again(folder: Path, *more: str) -> Path:
     return folder
 
 
-def test_without_a_sentencepiece_file_the_one_problem_names_the_remedy(tmp_path: Path) -> None:
+def test_a_sentencepiece_file_is_made_of_tokenizer_json(tmp_path: Path) -> None:
+    folder = m2m100_folder(tmp_path / "m", kind="nllb")
+    before = imported(folder, ("en", "de"), ("de", "en"))
+    saved_again(folder)
+    after = imported(folder, ("en", "de"), ("de", "en"))
+    ours, theirs = (PieceModel(model.tokenizer.source_pieces) for model in (after, before))
+    assert ours.table() == theirs.table()
+    ids, old_ids = (model.tokenizer.tables()[0] for model in (after, before))
+    assert {piece: ids[piece] for piece in ours.table()} == {
+        piece: old_ids[piece] for piece in theirs.table()
+    }
+
+
+def test_where_none_can_be_made_the_one_problem_names_the_remedy(tmp_path: Path) -> None:
     folder = saved_again(m2m100_folder(tmp_path / "m", kind="nllb"))
+    (folder / "tokenizer.json").write_text("{}")
     with pytest.raises(ForeignModelError) as caught:
         imported(folder, ("de", "en"))
     (problem,) = caught.value.problems
     assert problem == (
-        "sentencepiece.bpe.model is missing; tokenizer.json does not stand for it: copy it from the"
-        " model that this one was made of"
+        "sentencepiece.bpe.model is missing, and none can be made of tokenizer.json (its model is"
+        " None, not Unigram or BPE); copy it from the model that this one was made of"
     )
 
 

@@ -348,11 +348,32 @@ def test_more_pieces_than_rows_are_refused(folder: Path) -> None:
     assert any("has 300 pieces; vocab_size is 264" in problem for problem in problems(folder))
 
 
-def test_without_a_sentencepiece_file_the_problem_names_the_remedy(folder: Path) -> None:
+def test_where_no_sentencepiece_file_can_be_made_the_problem_names_the_remedy(folder: Path) -> None:
     (folder / "spiece.model").unlink()
     (folder / "tokenizer.json").write_text("{}")
     (problem,) = problems(folder)
     assert problem == (
-        "spiece.model is missing; tokenizer.json does not stand for it: copy it from the model that"
-        " this one was made of"
+        "spiece.model is missing, and none can be made of tokenizer.json (its model is None, not"
+        " Unigram or BPE); copy it from the model that this one was made of"
     )
+
+
+@pytest.mark.parametrize("is_madlad", [True, False])
+def test_a_sentencepiece_file_is_made_of_tokenizer_json(
+    madlad: tuple[Path, PreTrainedModel],
+    first_t5: tuple[Path, PreTrainedModel],
+    is_madlad: bool,
+    tmp_path: Path,
+) -> None:
+    folder = copied((madlad if is_madlad else first_t5)[0], tmp_path)
+    before = T5Importer().read(folder, TO_GERMAN)
+    theirs = T5Tokenizer.from_pretrained(folder, extra_ids=0 if is_madlad else 100)
+    (folder / "spiece.model").unlink()
+    theirs.save_pretrained(folder)
+    after = T5Importer().read(folder, TO_GERMAN)
+    assert after.tokenizer.tables() == before.tokenizer.tables()
+    assert after.tokens == before.tokens
+    ours = PieceModel(after.tokenizer.source_pieces)
+    original = PieceModel(before.tokenizer.source_pieces)
+    for line in real_lines():
+        assert ours.own_ids(line) == original.own_ids(line)
