@@ -7,7 +7,6 @@ Owns what an entry may be and how many a dictionary may have. Where dictionaries
 import csv
 import io
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
@@ -64,14 +63,8 @@ def from_tsv(text: str) -> dict[str, str]:
 
 
 def as_glossary(entries: Mapping[str, str]) -> Glossary:
-    """What a translation is asked for; sources that differ in casing alone are told apart by it."""
-    same = Counter(source.lower() for source in entries)
-    return Glossary(
-        [
-            Entry(source=source, target=target, is_case_sensitive=same[source.lower()] > 1)
-            for source, target in entries.items()
-        ]
-    )
+    """What a translation is asked for."""
+    return Glossary([Entry(source=source, target=target) for source, target in entries.items()])
 
 
 def too_many(num_entries: int) -> RequestError:

@@ -7,10 +7,11 @@ any characters are. It is exact: an inflected form is no term. How a term comes 
 stands for.
 """
 
-from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from model.text.constraints.folding import Folded
 from model.text.languages.scripts import is_one_word
 from model.text.marks.finding import Mark
 
@@ -75,10 +76,11 @@ class TermUse:
 
 
 class Glossary:
-    """Entries, looked up by their first characters.
+    """Entries, looked up in a text's common spelling (`model.text.constraints.folding`).
 
     Args:
-        entries: Of equal sources the last one counts.
+        entries: Of equal sources the last one counts; those that differ in casing alone are told
+            apart by it.
         is_carried: Terms are never left to the network, which writes another language.
 
     Attributes:
@@ -89,13 +91,8 @@ class Glossary:
     def __init__(self, entries: Sequence[Entry], *, is_carried: bool = False) -> None:
         self.entries = tuple(entries)
         self.is_carried = is_carried
-        self._exact = {one.source: one for one in self.entries if one.is_case_sensitive}
-        self._small = {_small(one.source): one for one in self.entries if not one.is_case_sensitive}
-        self._known = frozenset(_small(one.source) for one in self.entries)
-        lengths: dict[str, set[int]] = {}
-        for one in self.entries:
-            lengths.setdefault(_small(one.source[0]), set()).add(len(one.source))
-        self._lengths = {key: sorted(own, reverse=True) for key, own in lengths.items()}
+        exact, others = _by_casing(self.entries)
+        self._exact, self._small = _Sources(exact), _Sources(others)
 
     def __repr__(self) -> str:
         return f"<Glossary of {len(self.entries)} entries>"
@@ -122,34 +119,115 @@ class Glossary:
             marks: Its marks, in order; a term does not reach into one.
         """
         terms: list[Term] = []
-        small, known, done = _small(text), self._known, 0
+        folded, done = Folded(text), 0
         for begin, end in _gaps(text, marks):
-            for start in range(begin, end):
-                lengths = self._lengths.get(small[start], ())
-                if start < done or not lengths or not _is_edge(text, start):
-                    continue
-                ends = [start + n for n in lengths if small[start : start + n] in known]
-                term = self._term_at(text, start, [place for place in ends if place <= end])
-                if term is not None:
-                    terms.append(term)
-                    done = term.end
+            last = folded.behind(end)
+            for start in range(folded.first(begin), last):
+                found = self._found(folded, start, last) if start >= done else None
+                if found is not None:
+                    entry, done = found
+                    terms.append(_term(entry, text, folded.span(start, done)))
         return terms
 
-    def _term_at(self, text: str, start: int, ends: Sequence[int]) -> Term | None:
-        """The first of the terms that may end at these places."""
-        for end in ends:
-            if not _is_edge(text, end):
-                continue
-            found = text[start:end]
-            entry = self._exact.get(found) or self._small.get(_small(found))
-            if entry is not None:
-                return Term(
-                    start=start,
-                    end=end,
-                    target=_in_casing(entry, found),
-                    is_case_sensitive=entry.is_case_sensitive,
-                )
+    def _found(self, folded: Folded, start: int, last: int) -> tuple[Entry, int] | None:
+        """The longest entry that begins at a place, and where it ends; an exact one goes first."""
+        exact = self._exact.longest(folded.text, start, last)
+        small = self._small.longest(folded.small, start, last)
+        if exact is None or small is None:
+            return exact or small
+        return small if small[1] > exact[1] else exact
+
+
+def _by_casing(entries: Iterable[Entry]) -> tuple[dict[str, Entry], dict[str, Entry]]:
+    """Entries that are found in their own casing alone, and those that are found in any.
+
+    Of sources that differ in nothing else, the one in small letters is found in every casing that
+    is not another's.
+    """
+    exact, others = dict[str, Entry](), dict[str, dict[str, Entry]]()
+    for one in entries:
+        source = Folded(one.source)
+        if one.is_case_sensitive:
+            exact[source.text] = one
+        else:
+            others.setdefault(source.small, {})[source.text] = one
+    in_any = {}
+    for small, casings in others.items():
+        if len(casings) == 1:
+            (in_any[small],) = casings.values()
+            continue
+        if small in casings:
+            in_any[small] = casings.pop(small)
+        exact |= {text: replace(one, is_case_sensitive=True) for text, one in casings.items()}
+    return exact, in_any
+
+
+class _Sources:
+    """Sources of one casing.
+
+    They are in order, so that the longest one at a place is found without a look at the others.
+
+    Args:
+        entries: By their sources.
+    """
+
+    def __init__(self, entries: Mapping[str, Entry]) -> None:
+        self._entries = {source: one for source, one in entries.items() if source}
+        self._ordered = sorted(self._entries)
+        self._longest: dict[str, int] = {}
+        self._beginnings: list[tuple[int, ...]] = []  # lengths of those that each one begins with
+        open_ones: list[str] = []
+        for source in self._ordered:
+            while open_ones and not source.startswith(open_ones[-1]):
+                open_ones.pop()
+            open_ones.append(source)
+            self._beginnings.append(tuple(map(len, open_ones)))
+            self._longest[source[0]] = max(self._longest.get(source[0], 0), len(source))
+
+    def longest(self, text: str, start: int, last: int) -> tuple[Entry, int] | None:
+        """The longest one that is at a place as whole words, and where it ends.
+
+        Args:
+            text: In their casing.
+            start: The place.
+            last: Where it has to have ended.
+        """
+        length = self._longest.get(text[start])
+        if length is None or not _is_edge(text, start):
+            return None
+        stretch = text[start : min(start + length, last)]
+        # What a text begins with is the next one before it in order, or a beginning of that.
+        index = bisect_right(self._ordered, stretch) - 1
+        if index < 0:
+            return None
+        lengths = self._beginnings[index]
+        num_fitting = bisect_right(lengths, _num_common(stretch, self._ordered[index]))
+        for length in reversed(lengths[:num_fitting]):
+            if _is_edge(text, start + length):
+                return self._entries[stretch[:length]], start + length
         return None
+
+
+def _num_common(one: str, other: str) -> int:
+    """How many characters two texts begin with alike."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _term(entry: Entry, text: str, span: tuple[int, int]) -> Term:
+    start, end = span
+    return Term(
+        start=start,
+        end=end,
+        target=_in_casing(entry, text[start:end]),
+        is_case_sensitive=entry.is_case_sensitive,
+    )
 
 
 class _Places:
@@ -159,7 +237,9 @@ class _Places:
     """
 
     def __init__(self, text: str) -> None:
-        self._exact, self._small = text, _small(text)
+        folded = Folded(text)
+        self._exact, self._small = folded.text, folded.small
+        text = folded.text
         in_words = {one for one in set(text) if is_one_word(one, one, joining=_JOINING)}
         self._in_words = bytes(one in in_words for one in text)
         self._taken = bytearray(len(text))
@@ -167,8 +247,8 @@ class _Places:
 
     def take(self, target: str, *, is_case_sensitive: bool) -> bool:
         """Whether a target is anywhere as whole words that serve no other term; now they do."""
-        text = self._exact if is_case_sensitive else self._small
-        target = target if is_case_sensitive else _small(target)
+        text, folded = self._exact if is_case_sensitive else self._small, Folded(target)
+        target = folded.text if is_case_sensitive else folded.small
         key = target, is_case_sensitive
         start = text.find(target, self._done.get(key, 0))
         while start >= 0:
@@ -248,21 +328,13 @@ def _is_edge(text: str, place: int) -> bool:
 
 
 def _in_casing(entry: Entry, found: str) -> str:
-    """The target of a term that was found in some casing."""
+    """The target of a term that was found in some casing; `iPhone` has one of its own."""
     source, target = entry.source, entry.target
     if entry.is_case_sensitive or found == source:
         return target
     if len(found) > 1 and found.isupper() and not source.isupper():
         return target.upper()
-    capital = target[0].upper()
-    if found[0].isupper() and source[0].islower() and len(capital) == 1:
+    capital, has_own = target[0].upper(), any(map(str.isupper, target.split(maxsplit=1)[0][1:]))
+    if found[0].isupper() and source[0].islower() and len(capital) == 1 and not has_own:
         return capital + target[1:]
     return target
-
-
-def _small(text: str) -> str:
-    """A text in small letters, as long as it is."""
-    lowered = text.lower()
-    if len(lowered) == len(text):
-        return lowered
-    return "".join(c.lower() if len(c.lower()) == 1 else c for c in text)

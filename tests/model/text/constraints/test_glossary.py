@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from model.text.constraints.folding import Folded
 from model.text.constraints.glossary import Entry, Glossary, Term, inside, uses_of, with_targets
 from model.text.languages.scripts import is_one_word
 from model.text.marks.finding import find_marks
@@ -88,6 +89,118 @@ def test_an_exact_entry_goes_before_one_in_any_casing() -> None:
     ]  # fmt: skip
 
 
+def test_entries_that_differ_in_casing_alone_are_told_apart_by_it() -> None:
+    entries = glossary(("Polish", "Polnische"), ("polish", "polieren"), ("shoe", "Schuh"))
+    assert found(entries, "Polish shops polish a SHOE") == [
+        ("Polish", "Polnische"), ("polish", "polieren"), ("SHOE", "SCHUH"),
+    ]  # fmt: skip
+    assert found(entries, "POLISH") == [("POLISH", "POLIEREN")]
+    assert found(glossary(("Ai", "x"), ("AI", "y")), "ai Ai AI") == [("Ai", "x"), ("AI", "y")]
+    assert found(entries.first_hop(), "Polish polish") == found(entries, "Polish polish")
+
+
+@pytest.mark.parametrize(
+    ("target", "first", "capitals"),
+    [
+        ("iPhone", "iPhone", "IPHONE"),
+        ("großes Telefon", "Großes Telefon", "GROSSES TELEFON"),
+        ("eBay app", "eBay app", "EBAY APP"),
+        ("ß", "ß", "SS"),
+    ],
+)
+def test_a_target_with_a_casing_of_its_own_keeps_it(target: str, first: str, capitals: str) -> None:
+    entries = glossary(("phone", target))
+    assert found(entries, "phone") == [("phone", target)]
+    assert found(entries, "Phone") == [("Phone", first)]
+    assert found(entries, "PHONE") == [("PHONE", capitals)]
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("machine learning", "machine\u00a0learning"),
+        ("machine learning", "machine  learning"),
+        ("machine\u202flearning", "machine learning"),
+        ("Müller", "Mu\u0308ller"),
+        ("Mu\u0308ller", "Müller"),
+        ("한국", "\u1112\u1161\u11ab\u1100\u116e\u11a8"),
+        ("O'Brien", "O’Brien"),
+        ("O’Brien", "O'Brien"),
+        ("e-mail", "e\u2011mail"),
+        ("server", "ser\u00adver"),
+        ("API", "ＡＰＩ"),
+        ("Å", "\u212b"),
+    ],
+)
+def test_a_term_is_found_in_every_spelling_of_its_characters(source: str, text: str) -> None:
+    line = f"Ein {text}, „{text}“ \u00ad und e\u0301  {text}"
+    assert found(glossary((source, "X")), line) == [(text, "X")] * 3
+    uses = uses_of([Term(start=0, end=1, target=source, is_case_sensitive=True)], "x", line)
+    assert uses[0].is_hit
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [("ser", "ser\u00adver"), ("a b", "a\nb"), ("a b", "a\tb"), ("Mu", "Mu\u0308ller")],
+)
+def test_other_characters_are_another_term(source: str, text: str) -> None:
+    assert found(glossary((source, "X")), text) == []
+
+
+def slow_find(entries: Sequence[Entry], text: str) -> list[tuple[int, int, str]]:
+    """The terms of a text in common spelling: at each place every entry is tried."""
+    terms, start = [], 0
+
+    def is_edge(place: int) -> bool:
+        sides = text[max(place - 1, 0) : place], text[place : place + 1]
+        return not is_one_word(*sides, joining="_")
+
+    def is_there(entry: Entry) -> bool:
+        found = text[start : start + len(entry.source)]
+        is_same = found == entry.source
+        if not entry.is_case_sensitive:
+            is_same = found.lower() == entry.source.lower()
+        return is_same and is_edge(start) and is_edge(start + len(entry.source))
+
+    while start < len(text):
+        fitting = [entry for entry in entries if is_there(entry)]
+        if fitting:
+            best = max(fitting, key=lambda entry: (len(entry.source), entry.is_case_sensitive))
+            terms.append((start, start + len(best.source), best.target))
+            start += len(best.source)
+        else:
+            start += 1
+    return terms
+
+
+SOURCES = st.text(st.sampled_from("abAé猫-"), min_size=1, max_size=5)
+
+
+@given(
+    st.lists(st.tuples(SOURCES, st.booleans()), max_size=12, unique_by=lambda one: one[0].lower()),
+    st.lists(SOURCES, max_size=20),
+)
+@settings(max_examples=500, deadline=None)
+def test_terms_are_found_as_if_every_entry_was_tried_at_every_place(
+    sources: list[tuple[str, bool]], parts: list[str]
+) -> None:
+    entries = [
+        Entry(source=source, target=f"猫{number}", is_case_sensitive=is_case_sensitive)
+        for number, (source, is_case_sensitive) in enumerate(sources)
+    ]
+    text = "".join(parts)
+    terms = Glossary(entries).find(text, [])
+    assert [(term.start, term.end, term.target) for term in terms] == slow_find(entries, text)
+
+
+def test_entries_that_begin_alike_are_not_tried_one_by_one() -> None:
+    def work(num: int) -> int:
+        entries = glossary(*(("我" * length + "x", "x") for length in range(1, num)))
+        return num_lines(lambda: entries.find("我" * 2000, []))
+
+    assert work(160) < 1.5 * work(20)
+
+
 def test_a_place_in_the_translation_serves_one_term_and_whole_words_count() -> None:
     terms = glossary(("server", "Server"), ("web server", "Webserver")).find(
         "server web server server", []
@@ -103,11 +216,13 @@ def test_a_place_in_the_translation_serves_one_term_and_whole_words_count() -> N
 
 def slow_hits(terms: Sequence[Term], translation: str) -> list[bool]:
     """Whether each term's target is there, found by trying every place anew."""
+    translation = Folded(translation).text
     left = {True: translation, False: translation.lower()}
     hits = [False] * len(terms)
     for index in sorted(range(len(terms)), key=lambda index: -len(terms[index].target)):
         term = terms[index]
-        target = term.target if term.is_case_sensitive else term.target.lower()
+        target = Folded(term.target).text
+        target = target if term.is_case_sensitive else target.lower()
         text = left[term.is_case_sensitive]
         for start in range(len(text) - len(target) + 1):
             end = start + len(target)
