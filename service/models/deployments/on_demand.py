@@ -11,12 +11,12 @@ evicted is `service.models.checkpoints.residency`.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 
 from model.errors import DragomanError
 from service.errors import RequestError, unavailable
-from service.models.checkpoints.discovery import NoneUsableError, TextCheckpoint
-from service.models.checkpoints.residency import leaving, left_for_others
+from service.models.checkpoints.discovery import Checkpoints, NoneUsableError, TextCheckpoint
+from service.models.checkpoints.residency import counted_bytes, leaving, left_for_others
 from service.models.deployments.deployment import Deployment
 from service.models.deployments.holding import Held
 from service.models.deployments.registry import Routes
@@ -107,11 +107,24 @@ class OnDemandLoader:
         finally:
             load.waiting.discard(held)
 
-    def unload(self, name: str) -> None:
-        """Unload a checkpoint whose engine was lost too often, until its next request."""
-        if name in self._routes.loaded_on_demand:
-            self._retire(self._routes.remove(name))
-            self._metrics.unloaded(name, "lost")
+    def budget_beside(self, found: Checkpoints, left_out: Collection[str]) -> int | None:
+        """Bytes for a next deployment beside what stays of those on demand; None without a budget.
+
+        Args:
+            found: What the next one is of.
+            left_out: Names of checkpoints that it leaves out.
+        """
+        if self._budget is None:
+            return None
+        kept = self._routes.kept(
+            found.faulty, {*left_out, *(one.manifest.name for one in found.usable)}
+        )
+        sizes = [
+            [one.entry.num_weight_bytes for one in kept[name].checkpoints]
+            for name in self._routes.loaded_on_demand
+            if name in kept
+        ]
+        return max(0, self._budget - counted_bytes(sizes))
 
     async def close(self) -> None:
         """End the load that is running, and the waits for all."""
@@ -221,8 +234,11 @@ class OnDemandLoader:
             fields = {"checkpoint": name, "reason": reason}
             _LOGGER.error("checkpoint_load_failed", extra={"fields": fields})
             raise unavailable(reason, code="no_memory")
-        retiring = [self._retire(self._routes.remove(name)) for name in evicted]
+        on_demand = self._routes.loaded_on_demand
+        retiring = []
         for name in evicted:
+            self._routes.remove(on_demand[name])
+            retiring.append(self._retire(on_demand[name]))
             self._metrics.unloaded(name, "evicted")
             _LOGGER.info("checkpoint_evicted", extra={"fields": {"checkpoint": name}})
         if retiring:

@@ -7,7 +7,7 @@ the one before goes on with what only it has in memory. Opening and retiring is
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -16,7 +16,7 @@ from model.config import LengthLimits
 from service.engine.errors import QueueFullError
 from service.engine.messages import LoadedCheckpoint, Ready
 from service.models.checkpoints.catalogue import ModelEntry
-from service.models.checkpoints.discovery import TextCheckpoint
+from service.models.checkpoints.discovery import FaultyCheckpoint, TextCheckpoint
 from service.models.deployments.deployment import Deployment
 from service.models.routes.routing import RoutingTable
 from service.priority import Priority
@@ -54,9 +54,8 @@ class Routes:
         self._pivot = pivot
         self._latest: Deployment | None = None
         self._by_name: dict[str, Deployment] = {}
-        self.table = self._new_table()
-        self.entries: tuple[ModelEntry, ...] = ()
-        self._limits: dict[str, LengthLimits] = {}
+        self._on_demand: dict[str, Deployment] = {}  # a part of them
+        self._describe()
 
     def __repr__(self) -> str:
         return f"Routes({', '.join(map(repr, self.deployments))})"
@@ -80,10 +79,11 @@ class Routes:
 
     @property
     def loaded_on_demand(self) -> dict[str, Deployment]:
-        """Checkpoints that were loaded on demand, each with a deployment of its own."""
-        on_demand = () if self._latest is None else self._latest.on_demand
-        names = [checkpoint.manifest.name for checkpoint in on_demand]
-        return {name: self._by_name[name] for name in names if name in self._by_name}
+        """Checkpoints that were loaded on demand, each with a deployment of its own.
+
+        Also those of which the latest deployment could load no other version.
+        """
+        return dict(self._on_demand)
 
     def loadable(self, name: str) -> TextCheckpoint | None:
         """A checkpoint that is loaded on demand and is not now, by its name; None if it is none."""
@@ -94,11 +94,19 @@ class Routes:
 
     def add(self, name: str, deployment: Deployment) -> None:
         """Serve a checkpoint that was loaded on demand."""
-        self._by_name[name] = deployment
+        self._by_name[name] = self._on_demand[name] = deployment
 
-    def remove(self, name: str) -> Deployment:
-        """Serve a checkpoint that was loaded on demand no more; the deployment that it had."""
-        return self._by_name.pop(name)
+    def remove(self, deployment: Deployment) -> None:
+        """Serve nothing more with a deployment beside the latest one.
+
+        What cannot be loaded again is not there any more.
+        """
+        names = [name for name, one in self._by_name.items() if one is deployment]
+        for name in names:
+            del self._by_name[name]
+            self._on_demand.pop(name, None)
+        if any(self.loadable(name) is None for name in names):
+            self._describe()
 
     def limits(self, name: str) -> LengthLimits | None:
         """Lengths that a checkpoint was trained for; None if there is none of this name."""
@@ -132,36 +140,57 @@ class Routes:
     def take(self, deployment: Deployment) -> list[Deployment]:
         """Serve another deployment, and of what it could not load the versions in memory.
 
-        A checkpoint is known by the name of its directory: the folder may be another one, behind
-        the same link. A name that the new one has, or leaves out, is the new one's.
+        A name that the new one has, or leaves out, is the new one's.
 
         Returns:
             Those that serve nothing any more.
         """
         before = self.deployments
-        faulty = {fault.directory.name for fault in deployment.faulty}
-        by_name = dict.fromkeys(deployment.names, deployment)
-        taken = deployment.left_out.union(deployment.names)
-        for old, place in list(self._served()):
-            checkpoint = old.checkpoints[place]
-            name = checkpoint.manifest.name
-            is_needed = checkpoint.directory.name in faulty and name not in taken
-            if is_needed and old.pool.is_ready:
-                by_name[name] = old
-        self._latest, self._by_name = deployment, by_name
-        self.table = self._new_table()
-        described = [*self.checkpoints, *deployment.on_demand, *deployment.unloaded]
-        self.entries = tuple(checkpoint.entry for checkpoint in described)
-        self._limits = {one.manifest.name: one.manifest.limits for one in described}
+        asleep = [checkpoint.manifest.name for checkpoint in deployment.on_demand]
+        kept = self.kept(deployment.faulty, deployment.left_out.union(deployment.names, asleep))
+        self._latest = deployment
+        self._by_name = dict.fromkeys(deployment.names, deployment) | kept
+        self._on_demand = {name: one for name, one in kept.items() if name in self._on_demand}
+        self._describe()
         return [old for old in before if old not in self.deployments]
 
-    def _new_table(self) -> RoutingTable:
+    def kept(
+        self, faulty: Sequence[FaultyCheckpoint], taken: Collection[str]
+    ) -> dict[str, Deployment]:
+        """What stays of the versions in memory where some checkpoints cannot be loaded.
+
+        A checkpoint is known by the name of its directory: the folder may be another one, behind
+        the same link.
+
+        Args:
+            faulty: Those that cannot be.
+            taken: Names that are others' then.
+        """
+        directories = {fault.directory.name for fault in faulty}
+        return {
+            one.names[place]: one
+            for one, place in self._served()
+            if one.checkpoints[place].directory.name in directories
+            and one.names[place] not in taken
+            and one.pool.is_ready
+        }
+
+    def _describe(self) -> None:
+        """Make anew what is told of all checkpoints, and the table of those that translate."""
         on_demand = () if self._latest is None else self._latest.on_demand
-        return RoutingTable(
-            [checkpoint.offer for checkpoint in (*self.checkpoints, *on_demand)],
+        unloaded = () if self._latest is None else self._latest.unloaded
+        can_sleep = {checkpoint.manifest.name for checkpoint in on_demand}
+        stay = [one for one in self.checkpoints if one.manifest.name not in can_sleep]
+        self.table = RoutingTable(
+            [checkpoint.offer for checkpoint in (*stay, *on_demand)],
             preferred=self._preferred,
             pivot=self._pivot,
         )
+        described = [*stay, *on_demand, *unloaded]
+        self.entries: tuple[ModelEntry, ...] = tuple(one.entry for one in described)
+        self._limits: dict[str, LengthLimits] = {
+            one.manifest.name: one.manifest.limits for one in described
+        }
 
     def _served(self) -> Iterator[tuple[Deployment, int]]:
         """Every checkpoint that serves: its deployment, and its place there."""

@@ -9,7 +9,7 @@ refused with meanwhile, is `service.front`.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import asynccontextmanager
 from functools import partial
@@ -30,6 +30,7 @@ from service.models.translating.segment_search import SegmentsFinished
 from service.placement import Placement, one_engine
 from service.settings import Settings
 from service.telemetry.metrics import Metrics
+from service.telemetry.residency_metrics import UnloadReason
 from service.timeouts import expire
 
 _LOGGER = logging.getLogger("dragoman")
@@ -63,7 +64,8 @@ class Rollout:
         text_thread: Where texts are prepared and finished.
         clock: Seconds, monotonic.
         on_finished: Called with the segments of every request that were translated.
-        on_given_up: Called when the engine of a deployment is lost and none will be started again.
+        on_given_up: Called when the engines of the latest deployment are lost and none will be
+            started again.
         may_replace: Whether a deployment whose files have changed may be replaced now.
         on_found: Called in a thread with the languages of a load, while its engine starts; it is
             ready when both are.
@@ -159,14 +161,15 @@ class Rollout:
     async def _open_all(self, found: Checkpoints) -> Deployment:
         """A deployment of the checkpoints that were found, as far as the budget goes."""
         settings = self._settings
+        budget = self.on_demand.budget_beside(found, self._left_out)
         return await Deployment.open(
             settings,
-            found.within(settings.memory_budget, settings.pinned, len(self._placements)),
+            found.within(budget, settings.pinned, len(self._placements)),
             metrics=self._metrics,
             text_thread=self._text_thread,
             clock=self._clock,
             on_finished=self._on_finished,
-            on_given_up=self._on_given_up,
+            on_given_up=self._drop_lost,
             on_outdated=self._replace_outdated,
             left_out=self._left_out,
             cache=self._cache,
@@ -177,6 +180,7 @@ class Rollout:
     async def begin(self, deployment: Deployment) -> None:
         """Serve the first deployment, and return when the followers do."""
         self.routes.take(deployment)
+        self._drop_lost()
         if self._followers is not None:
             await self._followers.began(deployment)
         self._metrics.loaded("checkpoints", is_complete=not deployment.faulty)
@@ -311,15 +315,14 @@ class Rollout:
             await self._followers.prepare(deployment)
         on_demand = self.routes.loaded_on_demand
         replaced = self.routes.take(deployment)
+        self._count_unloaded(on_demand, "reload")
+        self._drop_lost()
         try:
             if self._followers is not None:
                 await self._followers.switch(deployment, self.routes.deployments[:-1])
         finally:
             for old in replaced:
                 self._start_retiring(old)
-        for name, old in on_demand.items():
-            if self.routes.find(name) is not old:
-                self._metrics.residency.unloaded(name, "reload")
         if self._cache is not None:
             self._cache.clear()
         self._metrics.reloaded("checkpoints", "partial" if deployment.faulty else "success")
@@ -334,7 +337,6 @@ class Rollout:
 
     async def _open_one(self, checkpoint: TextCheckpoint) -> Deployment:
         """A deployment of one checkpoint on demand, which nothing is routed to yet."""
-        name = checkpoint.manifest.name
         return await Deployment.open(
             self._settings,
             Checkpoints(usable=(checkpoint,)),
@@ -342,10 +344,33 @@ class Rollout:
             text_thread=self._text_thread,
             clock=self._clock,
             on_finished=self._on_finished,
-            on_given_up=partial(self.on_demand.unload, name),
+            on_given_up=self._drop_lost,
+            on_outdated=self._replace_outdated,
             cache=self._cache,
             placements=[one_engine(self._settings.num_threads, num_fronts=self._settings.fronts)],
         )
+
+    def _drop_lost(self) -> None:
+        """Serve nothing more with engines that are lost for good; report the latest ones.
+
+        What cannot be loaded again is not served any more, be it the last good version.
+        """
+        on_demand = self.routes.loaded_on_demand
+        for deployment in self.routes.deployments:
+            if not deployment.pool.is_exhausted:
+                continue
+            if deployment is self.routes.latest:
+                self._on_given_up()
+            else:
+                self.routes.remove(deployment)
+                self._start_retiring(deployment)
+        self._count_unloaded(on_demand, "lost")
+
+    def _count_unloaded(self, before: Mapping[str, Deployment], reason: UnloadReason) -> None:
+        """Count those of some that were loaded on demand and serve no more."""
+        for name, old in before.items():
+            if self.routes.find(name) is not old:
+                self._metrics.residency.unloaded(name, reason)
 
     async def _retire(self, deployment: Deployment) -> None:
         await deployment.retire()

@@ -202,6 +202,63 @@ def test_an_engine_that_is_lost_too_often_is_unloaded(folder: Path, size: int) -
     asyncio.run(scenario())
 
 
+async def _keep_last_good(client: httpx.AsyncClient, folder: Path) -> None:
+    """Load `german`, damage it on the disk, and reload: what is in memory is served on."""
+    assert (await _by(client, "german")).status_code == 200
+    file = folder / "b" / "model.safetensors"
+    file.write_bytes(file.read_bytes()[:-1] + b"?")
+    [fault] = (await client.post("/open/admin/reload")).json()["faulty"]
+    assert (fault["directory"], fault["is_served"]) == ("b", True)
+    assert (await _by(client, "german")).status_code == 200
+
+
+async def _check_not_served(client: httpx.AsyncClient) -> None:
+    models = (await client.get("/v1/models")).json()
+    assert {one["name"] for one in models["models"]} == {"both", "small"}
+    assert [one["is_served"] for one in models["faulty"]] == [False]
+    refused = await _by(client, "german")
+    assert (refused.status_code, refused.json()["code"]) == (400, "unknown_model")
+
+
+@pytest.mark.parametrize(("max_restarts", "reason"), [(0, "lost"), (1, "reload")])
+def test_a_last_good_version_whose_engine_is_lost_is_not_served_any_more(
+    folder: Path, size: int, max_restarts: int, reason: str
+) -> None:
+    async def scenario() -> None:
+        served = Served(folder, memory_budget=2 * size, pinned=("both",), max_restarts=max_restarts)
+        async with served.client() as client:
+            await _keep_last_good(client, folder)
+            kept = served.front._routes.find("german")
+            assert kept is not None
+            kept.pool.replicas[0].supervisor.engine._link.kill()
+            while served.front._routes.find("german") is not None:  # noqa: ASYNC110  # there is no event
+                await asyncio.sleep(0.01)
+            await _check_not_served(client)
+            gone = {"checkpoint": "german", "reason": reason}
+            assert served.sample("checkpoint_unloads_total", **gone) == 1
+            assert (await _by(client, "both")).status_code == 200
+
+    asyncio.run(scenario())
+
+
+def test_a_last_good_version_counts_against_the_budget_and_leaves_like_others(
+    folder: Path, size: int
+) -> None:
+    async def scenario() -> None:
+        served = Served(folder, memory_budget=2 * size, pinned=("both",))
+        async with served.client() as client:
+            await _keep_last_good(client, folder)
+            assert await _in_memory(client) == {"both", "german"}
+            assert served.sample("memory_counted_bytes") == 2 * size
+            assert (await _by(client, "small")).status_code == 200
+            assert served.sample("memory_counted_bytes") == 2 * size
+            gone = {"checkpoint": "german", "reason": "evicted"}
+            assert served.sample("checkpoint_unloads_total", **gone) == 1
+            await _check_not_served(client)
+
+    asyncio.run(scenario())
+
+
 def test_who_waits_for_a_load_when_the_server_leaves_is_told_so(folder: Path, size: int) -> None:
     async def scenario() -> None:
         served = Served(folder, memory_budget=2 * size, pinned=("both",))

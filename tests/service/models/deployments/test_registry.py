@@ -129,6 +129,44 @@ def test_an_engine_that_is_gone_keeps_nothing() -> None:
     assert routes.find("back") is None
 
 
+def test_a_last_good_version_that_is_removed_is_not_there_any_more() -> None:
+    routes, old = Routes(), _deployment(THERE, BACK)
+    routes.take(old)
+    routes.take(_deployment(THERE, faulty=("b",)))
+    routes.remove(old)
+    assert (routes.find("back"), routes.limits("back")) == (None, None)
+    assert routes.table.names == ("there",)
+    assert [entry.name for entry in routes.entries] == ["there"]
+    assert not routes.faults[0].is_served
+
+
+def test_what_was_loaded_on_demand_stays_so_when_it_is_faulty_and_removed_can_be_loaded_again() -> (
+    None
+):
+    routes, alone = Routes(), _deployment(BACK)
+    latest = Loaded((THERE,), on_demand=(BACK,))
+    routes.take(cast("Deployment", latest))
+    routes.add("back", alone)
+    routes.remove(alone)
+    assert (routes.loadable("back"), routes.loaded_on_demand) == (BACK, {})
+    assert routes.table.names == ("there", "back")
+    routes.add("back", alone)
+    routes.take(_deployment(THERE, faulty=("b",)))
+    assert (routes.loaded_on_demand, routes.find("back")) == ({"back": alone}, alone)
+    routes.remove(alone)
+    assert (routes.loadable("back"), routes.loaded_on_demand) == (None, {})
+    assert routes.table.names == ("there",)
+
+
+def test_a_name_that_a_new_checkpoint_on_demand_has_taken_is_not_kept() -> None:
+    routes, old = Routes(), _deployment(THERE, BACK)
+    routes.take(old)
+    other = _checkpoint("c", "back", EN_DE)
+    fault = FaultyCheckpoint(directory=Path("/new", "b"), reason="is gone")
+    routes.take(cast("Deployment", Loaded((THERE,), (fault,), on_demand=(other,))))
+    assert (routes.find("back"), routes.loadable("back")) == (None, other)
+
+
 def test_a_checkpoint_that_is_left_out_is_not_kept_and_is_told_of() -> None:
     routes, old = Routes(), _deployment(THERE, BACK)
     routes.take(old)

@@ -136,6 +136,26 @@ def test_an_engine_that_does_not_find_its_files_again_is_replaced_by_one_for_the
     asyncio.run(scenario())
 
 
+def test_a_last_good_version_whose_engine_is_given_up_is_not_served_any_more(
+    folder: Path,
+) -> None:
+    async def scenario() -> None:
+        served = Served(folder, max_restarts=0)
+        async with served.client() as client:
+            _damage(folder / "b" / "config.json")
+            old = served.front._served
+            assert (await client.post("/open/admin/reload")).status_code == 200
+            assert await _status(client, BACK) == 200
+            old.pool.replicas[0].supervisor.engine._link.kill()
+            while old in served.front.deployments:  # noqa: ASYNC110  # there is no event
+                await asyncio.sleep(0.01)
+            assert (await _status(client, BACK), await _status(client, QUERY)) == (400, 200)
+            [fault] = (await client.get("/v1/health")).json()["faulty"]
+            assert (fault["directory"], fault["is_served"]) == ("b", False)
+
+    asyncio.run(scenario())
+
+
 def test_an_engine_whose_files_are_all_faulty_is_given_up(folder: Path) -> None:
     async def scenario() -> None:
         served = Served(folder, max_restarts=1)
