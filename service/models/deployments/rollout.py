@@ -317,12 +317,14 @@ class Rollout:
         replaced = self.routes.take(deployment)
         self._count_unloaded(on_demand, "reload")
         self._drop_lost()
+        has_switched = asyncio.Event()
+        for old in replaced:
+            self._start_retiring(old, after=has_switched)  # it counts meanwhile
         try:
             if self._followers is not None:
                 await self._followers.switch(deployment, self.routes.deployments[:-1])
         finally:
-            for old in replaced:
-                self._start_retiring(old)
+            has_switched.set()
         if self._cache is not None:
             self._cache.clear()
         self._metrics.reloaded("checkpoints", "partial" if deployment.faulty else "success")
@@ -330,8 +332,11 @@ class Rollout:
         names = [checkpoint.name for checkpoint in self.routes.loaded]
         _LOGGER.info("reloaded", extra={"fields": {"checkpoints": names}})
 
-    def _start_retiring(self, deployment: Deployment) -> asyncio.Task[None]:
-        task = asyncio.create_task(self._retire(deployment), name="retire")
+    def _start_retiring(
+        self, deployment: Deployment, after: asyncio.Event | None = None
+    ) -> asyncio.Task[None]:
+        """End a deployment after its last request, and after followers serve nothing with it."""
+        task = asyncio.create_task(self._retire(deployment, after), name="retire")
         self._retiring[deployment] = task
         return task
 
@@ -372,7 +377,9 @@ class Rollout:
             if self.routes.find(name) is not old:
                 self._metrics.residency.unloaded(name, reason)
 
-    async def _retire(self, deployment: Deployment) -> None:
+    async def _retire(self, deployment: Deployment, after: asyncio.Event | None) -> None:
+        if after is not None:
+            await after.wait()
         await deployment.retire()
         self._figures.keep(deployment)
         del self._retiring[deployment]

@@ -98,6 +98,51 @@ def test_followers_are_prepared_before_and_switched_after_and_old_engines_wait_f
     asyncio.run(scenario())
 
 
+class _Scraping(_Follower):
+    """The same, which reads metrics when it is told to switch."""
+
+    def __init__(self, served: Served) -> None:
+        super().__init__()
+        self.front = served.front
+        self._served = served
+        self.scraped: list[tuple[float, float]] = []
+
+    def scrape(self) -> tuple[float, float]:
+        """Steps so far, and engines that are leaving."""
+        num_leaving = self._served.sample("engines", state="leaving")
+        return self._served.sample("step_rows_count"), num_leaving
+
+    async def switch(self, deployment: Deployment, kept: Collection[Deployment]) -> None:
+        for _ in range(3):
+            await asyncio.sleep(0)
+            self.scraped.append(self.scrape())
+        await super().switch(deployment, kept)
+
+
+def test_no_counter_goes_back_while_followers_switch_and_what_they_leave_is_leaving(
+    tmp_path: Path,
+) -> None:
+    checkpoint = write_tiny_checkpoint(tmp_path / "tiny", pairs=(EN_ZH,))
+
+    async def scenario() -> None:
+        served = Served(checkpoint)
+        follower = _Scraping(served)
+        async with served.client() as client:
+            await served.translate(client)
+            while not served.sample("step_rows_count"):  # noqa: ASYNC110  # there is no event
+                await asyncio.sleep(0.01)
+            num_steps, _ = follower.scrape()
+            served.front._rollout._followers = follower
+            assert (await client.post("/open/admin/reload")).status_code == 200
+            await asyncio.gather(*served.front._rollout._retiring.values())
+            follower.scraped.append(follower.scrape())
+        steps, leaving = zip(*follower.scraped, strict=True)
+        assert min(steps) >= num_steps
+        assert leaving == (1, 1, 1, 0)
+
+    asyncio.run(scenario())
+
+
 def test_followers_are_told_what_is_kept_of_earlier_deployments_and_what_is_not(
     tmp_path: Path,
 ) -> None:
