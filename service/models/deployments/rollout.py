@@ -299,7 +299,7 @@ class Rollout:
     async def _replace(self) -> None:
         try:
             async with asyncio.timeout(None) as self._opening:
-                deployment = await self.open()
+                deployment = await self._open_next()
         except TimeoutError:
             raise draining() from None
         except DragomanError as error:
@@ -311,8 +311,6 @@ class Rollout:
             raise
         finally:
             self._opening = None
-        if self._followers is not None:
-            await self._followers.prepare(deployment)
         on_demand = self.routes.loaded_on_demand
         replaced = self.routes.take(deployment)
         self._count_unloaded(on_demand, "reload")
@@ -331,6 +329,17 @@ class Rollout:
         self._report()
         names = [checkpoint.name for checkpoint in self.routes.loaded]
         _LOGGER.info("reloaded", extra={"fields": {"checkpoints": names}})
+
+    async def _open_next(self) -> Deployment:
+        """A deployment that followers are prepared for; see `open`."""
+        deployment = await self.open()
+        if self._followers is not None:
+            try:
+                await self._followers.prepare(deployment)
+            except BaseException:
+                await deployment.pool.close()
+                raise
+        return deployment
 
     def _start_retiring(
         self, deployment: Deployment, after: asyncio.Event | None = None

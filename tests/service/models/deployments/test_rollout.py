@@ -6,8 +6,10 @@ from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
 from prometheus_client import CollectorRegistry
 
+from service.errors import RequestError
 from service.front import Front
 from service.models.deployments.deployment import Deployment
 from service.phase import Phase
@@ -94,6 +96,45 @@ def test_followers_are_prepared_before_and_switched_after_and_old_engines_wait_f
             ("prepare", ("newer",), False),
             ("switch", ("newer",), True),
         ]
+
+    asyncio.run(scenario())
+
+
+class _Reading(_Follower):
+    """The same, which never ends reading the next deployment."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads: asyncio.Future[Deployment] = asyncio.get_running_loop().create_future()
+
+    async def prepare(self, deployment: Deployment) -> None:
+        self.reads.set_result(deployment)
+        await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize("is_drained", [True, False], ids=["by a drain", "by a cancellation"])
+def test_a_reload_that_ends_while_followers_read_leaves_no_engine(
+    tmp_path: Path, is_drained: bool
+) -> None:
+    async def scenario() -> None:
+        async with _before_a_reload(tmp_path) as (front, follower):
+            front._rollout._followers = reading = _Reading()
+            reloading = asyncio.create_task(front.reload())
+            replica = (await reading.reads).pool.replicas[0]
+            assert replica.process_id is not None
+            if is_drained:
+                async with asyncio.timeout(10):
+                    assert await front.drain()
+                    with pytest.raises(RequestError) as refused:
+                        await reloading
+                assert refused.value.problem.code == "draining"
+            else:
+                reloading.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await reloading
+            assert replica.process_id is None
+            assert [one.names for one in front.deployments] == [("tiny",)]
+            assert follower.told == [("began", ("tiny",), True)]
 
     asyncio.run(scenario())
 
