@@ -291,12 +291,18 @@ class Front:
         if self._grace is not None:
             expire(self._grace)
 
-    async def reload(self) -> None:
+    async def reload(self, *, is_patient: bool = False) -> None:
         """Load the checkpoints anew beside those that are served, then serve the new ones.
+
+        Args:
+            is_patient: Whether to wait for a reload that is running, which may have begun before
+                the last change, instead of being refused. One that waits is enough for all.
 
         Raises:
             RequestError: As of `Rollout.reload`; a 503 when there is nothing to replace.
         """
+        if is_patient and not await self._rollout.wait_turn():
+            return
         self._check_replaceable()
         watch = self._watch
         take = None if watch is None else partial(asyncio.to_thread, watch.take)

@@ -156,7 +156,7 @@ class Server:
             await asyncio.to_thread(self._keys.reload)
             if self._fronts is not None:
                 self._fronts.reload_keys()
-            await self._front.reload()
+            await self._front.reload(is_patient=True)
         except DragomanError as error:
             _LOGGER.warning("reload_refused", extra={"fields": {"reason": str(error)}})
         except Exception:

@@ -154,6 +154,10 @@ class Following:
         """
         raise conflict("another process reloads", code="reload_running")
 
+    async def wait_turn(self) -> bool:
+        """Return: it is never this process's."""
+        return True
+
     async def set_loaded(self, name: str, *, is_loaded: bool) -> None:  # noqa: ARG002
         """Refuse likewise.
 

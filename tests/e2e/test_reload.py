@@ -163,6 +163,23 @@ def test_a_reload_finds_a_checkpoint_that_was_added(tmp_path: Path) -> None:
         assert server.metrics()[f"dragoman_finished_segments_total{of_pair}"] == 1
 
 
+def test_a_sighup_while_a_reload_runs_is_followed_by_another_reload(tmp_path: Path) -> None:
+    folder, log = tmp_path / "checkpoints", tmp_path / "log.jsonl"
+    folder.mkdir()
+    write_tiny_checkpoint(folder / "en-zh", name="there", pairs=(EN_ZH,))
+    back = write_tiny_checkpoint(tmp_path / "zh-en", name="back", pairs=(ZH_EN,), seed=6)
+    with running_server(folder, log) as server:
+        server.signal(signal.SIGHUP)
+        while len(server.engine_ids()) < 2:
+            time.sleep(POLL_SECONDS)
+        back.rename(folder / "zh-en")
+        server.signal(signal.SIGHUP)
+        while log.read_text().count('"event": "reloaded"') < 2:
+            time.sleep(POLL_SECONDS)
+            assert "reload_refused" not in log.read_text()
+        assert _translate(server, CHINESE, "en").status_code == 200
+
+
 def test_sighup_reads_the_keys_again(tmp_path: Path) -> None:
     checkpoint, log, keys = tmp_path / "tiny", tmp_path / "log.jsonl", tmp_path / "keys"
     _replace(checkpoint, seed=5)

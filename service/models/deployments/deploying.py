@@ -42,6 +42,9 @@ class Deploying(Protocol):
     async def reload(self, before: Callable[[], Awaitable[object]] | None = None) -> None:
         """Serve another deployment; `before` is waited for first, unless this is refused."""
 
+    async def wait_turn(self) -> bool:
+        """Return once nothing is being replaced; False at once if another one waits for that."""
+
     async def set_loaded(self, name: str, *, is_loaded: bool) -> None:
         """Load or unload a checkpoint."""
 

@@ -107,6 +107,7 @@ class Rollout:
         self._retiring: dict[Deployment, asyncio.Task[None]] = {}
         self._opening: asyncio.Timeout | None = None
         self._replacing = asyncio.Lock()
+        self._waiting = asyncio.Lock()  # held by the one that waits for its turn
         self.on_demand = OnDemandLoader(
             self.routes,
             budget=settings.memory_budget,
@@ -205,6 +206,13 @@ class Rollout:
             if before is not None:
                 await before()
             await self._replace()
+
+    async def wait_turn(self) -> bool:
+        """Return once nothing is being replaced; False at once if another one waits for that."""
+        if self._waiting.locked():
+            return False
+        async with self._waiting, self._replacing:
+            return True
 
     async def set_loaded(self, name: str, *, is_loaded: bool) -> None:
         """Serve a checkpoint that is unloaded, or unload one that is served, by a reload.

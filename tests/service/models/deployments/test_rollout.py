@@ -139,6 +139,35 @@ def test_a_reload_that_ends_while_followers_read_leaves_no_engine(
     asyncio.run(scenario())
 
 
+@pytest.mark.parametrize("is_drained", [False, True], ids=["served", "drained"])
+def test_patient_reloads_follow_the_one_that_runs_as_one_unless_the_server_leaves(
+    tmp_path: Path, is_drained: bool
+) -> None:
+    async def scenario() -> None:
+        async with _before_a_reload(tmp_path) as (front, follower):
+            front._rollout._followers = reading = _Reading()
+            running = asyncio.create_task(front.reload())
+            await reading.reads
+            front._rollout._followers = follower
+            write_tiny_checkpoint(tmp_path / "tiny", name="newest", pairs=(EN_ZH,), seed=7)
+            patient = [asyncio.create_task(front.reload(is_patient=True)) for _ in range(3)]
+            await asyncio.sleep(0)
+            if is_drained:
+                assert await front.drain()
+            else:
+                running.cancel()
+            ends = await asyncio.gather(*patient, return_exceptions=True)
+            codes = [one.problem.code if isinstance(one, RequestError) else one for one in ends]
+            assert codes == ["draining" if is_drained else None, None, None]
+            served = "tiny" if is_drained else "newest"
+            assert [one.names for one in front.deployments] == [(served,)]
+            await asyncio.gather(running, return_exceptions=True)
+        told = [] if is_drained else ["prepare", "switch"]
+        assert [what for what, _, _ in follower.told] == ["began", *told]
+
+    asyncio.run(scenario())
+
+
 class _Scraping(_Follower):
     """The same, which reads metrics when it is told to switch."""
 
