@@ -14,6 +14,7 @@ from typing import Literal, TypeVar
 
 import msgspec
 
+from service.engine.client.watchdog import WatchedTime
 from service.fronts.child import FrontChild
 from service.fronts.leases import Common, FrontLeases
 from service.fronts.messages import (
@@ -72,7 +73,7 @@ class FrontHandle:
         self._prepared: dict[int, asyncio.Future[bool]] = {}
         self._served: dict[int, asyncio.Future[None]] = {}
         self._counted: dict[int, asyncio.Future[None]] = {}
-        self._received_at = clock()
+        self._silent_seconds = 0.0
         self._has_replied = False
         self._closed = asyncio.Event()
         self._loss: Loss = "exit"
@@ -93,8 +94,9 @@ class FrontHandle:
 
         Args:
             start_seconds: Time until its first message, after which it is killed.
-            hang_seconds: Silence after which it is killed, from then on.
-            figures_seconds: Between two heartbeats.
+            hang_seconds: Silence after which it is killed, from then on; what was not watched,
+                while this process was held up, is none.
+            figures_seconds: Between two heartbeats, at most.
         """
         watching = asyncio.create_task(
             self._watch(start_seconds, hang_seconds, figures_seconds), name="front-watcher"
@@ -174,7 +176,7 @@ class FrontHandle:
         try:
             while True:
                 messages = await self._child.stream.receive()
-                self._received_at = self._clock()
+                self._silent_seconds = 0.0
                 self._has_replied = True
                 for message in messages:
                     self._take(message)
@@ -186,13 +188,17 @@ class FrontHandle:
 
     async def _watch(self, start_seconds: float, hang_seconds: float, seconds: float) -> None:
         """Send the front periodic heartbeats; one that does not reply in time is killed."""
+        seconds = min(seconds, hang_seconds / 8)
+        time = WatchedTime(interval_seconds=seconds, now=self._clock())
         while True:
             self.send(AskFigures(number=next(self._numbers)))
             await asyncio.sleep(seconds)
+            self._silent_seconds += time.since_last_look(now=self._clock())
             allowed = hang_seconds if self._has_replied else start_seconds
-            if self._clock() - self._received_at > allowed:
+            if self._silent_seconds > allowed:
                 self._loss = "hang"
                 self._child.kill()
+                return
 
     def _take(self, message: FrontMessage) -> None:
         match message:

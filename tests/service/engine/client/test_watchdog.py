@@ -1,6 +1,6 @@
 import pytest
 
-from service.engine.client.watchdog import Watchdog
+from service.engine.client.watchdog import Watchdog, WatchedTime
 from service.engine.messages import EngineCounters
 
 
@@ -90,3 +90,9 @@ def test_it_wants_to_be_asked_eight_times_and_counts_at_most_two_of_them_at_once
     assert repr(watchdog) == "<Watchdog silent=3.0 stuck=0.0>"
     assert not watchdog.is_hung(now=110.0, has_work=True)
     assert repr(watchdog) == "<Watchdog silent=7.0 stuck=4.0>"
+
+
+def test_a_look_that_comes_late_counts_two_intervals_and_the_next_one_what_it_is():
+    time = WatchedTime(interval_seconds=1.0, now=100.0)
+    looks = (100.5, 102.0, 3700.0, 3700.5)
+    assert [time.since_last_look(now=now) for now in looks] == [0.5, 1.5, 2.0, 0.5]
