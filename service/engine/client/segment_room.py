@@ -104,6 +104,8 @@ class SegmentRoom:
 
     def take(self, job: SegmentJob) -> None:
         """Take a place; the caller has checked that there is room."""
+        if not self._room.num:
+            self._throughput.begin()
         self._room.take(1, job.priority, owner=self._owner(job))
 
     def leave(self, job: SegmentJob) -> None:

@@ -10,10 +10,18 @@ MAX_WAIT_SECONDS = 30.0
 
 
 class Throughput:
-    """Times at which the latest segments left, at most `window` of them."""
+    """Times at which the latest segments left, at most `window` of them.
+
+    Times in which there were none to leave say nothing of the rate: whoever counts segments says
+    when the first of them has come (`begin`).
+    """
 
     def __init__(self, *, window: int = 256) -> None:
         self._departures: deque[float] = deque(maxlen=window)
+
+    def begin(self) -> None:
+        """A segment has come where there was none: what left before is forgotten."""
+        self._departures.clear()
 
     def answered(self, now: float) -> None:
         """A segment has left at `now` seconds."""

@@ -55,3 +55,12 @@ def test_the_bounds_are_a_second_and_half_a_minute():
     assert departures(0.0, 1.0).wait_seconds(31, now=1.0) == 30.0
     assert departures().wait_seconds(1, now=0.0) == 1.0
     assert departures(0.0, 0.5).wait_seconds(1, now=0.5) == 1.0
+
+
+def test_what_left_before_there_was_nothing_to_leave_does_not_count():
+    throughput = departures(0.0, 0.5, 1.0)
+    throughput.begin()
+    assert throughput.wait_seconds(1000, now=3601.0) == MIN_WAIT_SECONDS
+    for time in (3602.0, 3604.0):
+        throughput.answered(time)
+    assert throughput.wait_seconds(5, now=3604.0) == pytest.approx(10.0)
