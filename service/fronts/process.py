@@ -102,9 +102,9 @@ class FrontServer:
         is_ready = self._following.is_serving and self._front.phase is not Phase.BOOTING
         return is_ready and (method, url.partition(b"?")[0]) in self._own
 
-    def take(self, connection: socket.socket, data: bytes) -> None:
-        """Pass a connection on to the owner."""
-        self._sender.send(connection, data)
+    def take(self, connection: socket.socket, data: bytes) -> bool:
+        """Pass a connection on to the owner; False where it has too many to take already."""
+        return self._sender.send(connection, data)
 
     async def run(self, heard: Sequence[OwnerMessage] = ()) -> None:
         """Serve until the owner says that it is over, or is gone.

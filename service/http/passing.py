@@ -16,6 +16,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
 
+from service.errors import RETRY_AFTER_SECONDS, Problem
+
+MAX_WAITING = 32
+"""Connections that wait for room in the channel; some 280 are in it by then, on Linux."""
 _MARK = b"+"
 
 
@@ -25,11 +29,13 @@ class PassOn(Protocol):
     def keeps(self, method: bytes, url: bytes) -> bool:
         """Whether a request is this process's own."""
 
-    def take(self, connection: socket.socket, data: bytes) -> None:
-        """Pass a connection on; the caller closes its own descriptor of it.
+    def take(self, connection: socket.socket, data: bytes) -> bool:
+        """Pass a connection on; False where there is no room for it, and nothing has happened.
+
+        The caller closes its own descriptor of it.
 
         Args:
-            connection: Of which nothing more is read or written here.
+            connection: Of which nothing more is read or written here, once it is taken.
             data: What was read of it and not answered.
         """
 
@@ -40,25 +46,37 @@ class Sender:
     Args:
         channel: A SOCK_SEQPACKET pair's end; not blocking.
         loop: That runs when there is room again.
+        max_waiting: Connections that may wait for room. Each has two files, which are among those
+            that a process has to spare (`service.listening`).
     """
 
-    def __init__(self, channel: socket.socket, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self,
+        channel: socket.socket,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        max_waiting: int = MAX_WAITING,
+    ) -> None:
         self._channel = channel
         self._loop = loop
+        self._max_waiting = max_waiting
         self._waiting: deque[tuple[int, int]] = deque()
         self._is_watching = False
 
     def __repr__(self) -> str:
         return f"<Sender waiting={len(self._waiting)}>"
 
-    def send(self, connection: socket.socket, data: bytes) -> None:
-        """Send a connection; never waits."""
-        file = os.memfd_create("received", os.MFD_CLOEXEC)
-        with os.fdopen(os.dup(file), "wb") as writer:
-            writer.write(data)
-        self._waiting.append((os.dup(connection.fileno()), file))
+    def send(self, connection: socket.socket, data: bytes) -> bool:
+        """Send a connection; never waits. False: too many do, or this process may open no more."""
+        if len(self._waiting) >= self._max_waiting:
+            return False
+        try:
+            self._waiting.append(_descriptors_of(connection, data))
+        except OSError:
+            return False
         if not self._is_watching:
             self._send_waiting()
+        return True
 
     def close(self) -> None:
         """Drop what waits, and send nothing more."""
@@ -141,12 +159,38 @@ class Receiver:
         return True
 
 
+def not_taken() -> Problem:
+    """A 503: a connection could not be passed on to whoever answers its request."""
+    return Problem(
+        status=503,
+        code="too_many_connections",
+        message="the process that answers this request has too many connections to take already",
+        retry_after_seconds=RETRY_AFTER_SECONDS,
+    )
+
+
 def channel() -> tuple[socket.socket, socket.socket]:
     """Two ends of a new channel: of the one that sends, and of the one that receives."""
     ends = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     for end in ends:
         end.setblocking(False)
     return ends
+
+
+def _descriptors_of(connection: socket.socket, data: bytes) -> tuple[int, int]:
+    """A descriptor of the connection, and one of a file in memory with what was read of it.
+
+    Raises:
+        OSError: There can be none; neither is left open.
+    """
+    file = os.memfd_create("received", os.MFD_CLOEXEC)
+    try:
+        with open(file, "wb", closefd=False) as writer:
+            writer.write(data)
+        return os.dup(connection.fileno()), file
+    except BaseException:
+        os.close(file)
+        raise
 
 
 def _close(descriptors: tuple[int, int]) -> None:

@@ -47,7 +47,7 @@ from service.http.arrivals import note_arrived
 from service.http.backlog import MAX_BACKLOG_BYTES, MAX_PIECES, MAX_QUEUED
 from service.http.disconnect import attach_hangup
 from service.http.endings import AnswerTransport, EndingProtocol, WireLimits
-from service.http.passing import PassOn
+from service.http.passing import PassOn, not_taken
 from service.http.whole import WholeAnswers
 from service.telemetry.metrics import Refusal
 
@@ -259,7 +259,10 @@ class BoundedProtocol(EndingProtocol):
             self._pass()
 
     def _pass(self) -> None:
-        """Pass the connection on, unless something of it is still to be answered or written."""
+        """Pass the connection on, unless something of it is still to be answered or written.
+
+        Where there is no room for it, its request is refused.
+        """
         assert self._pass_on is not None
         assert self._passed_head is not None
         is_busy = self._is_answering or bool(self.pipeline)
@@ -268,10 +271,13 @@ class BoundedProtocol(EndingProtocol):
         self.transport.set_write_buffer_limits(high=0)  # `resume_writing` tells when it is empty
         if self.transport.get_write_buffer_size():
             return
-        self.transport.pause_reading()
         self._unset_keepalive_if_required()
         connection = self.transport.get_extra_info("socket")
-        self._pass_on.take(connection, self._passed_head + self._backlog.rest)
+        if not self._pass_on.take(connection, self._passed_head + self._backlog.rest):
+            self._passed_head = None
+            self._refuse("too_many_connections", not_taken())
+            return
+        self.transport.pause_reading()
         self._is_leaving = True
         self.transport.abort()  # of the process's own descriptor: the connection stays open
 

@@ -1,9 +1,11 @@
 """Connections that go from one server to another in the middle of what is said on them."""
 
 import asyncio
+import os
+import resource
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from subprocess import PIPE
 
@@ -22,13 +24,16 @@ class _Keeps:
     def __init__(self, channel: socket.socket) -> None:
         self._sender = Sender(channel, asyncio.get_running_loop())
         self.num_passed = 0
+        self.is_full = False
 
     def keeps(self, method: bytes, url: bytes) -> bool:
         return method == b"GET" and url.startswith((b"/own", b"/wait", b"/large"))
 
-    def take(self, connection: socket.socket, data: bytes) -> None:
+    def take(self, connection: socket.socket, data: bytes) -> bool:
+        if self.is_full or not self._sender.send(connection, data):
+            return False
         self.num_passed += 1
-        self._sender.send(connection, data)
+        return True
 
     def close(self) -> None:
         self._sender.close()
@@ -176,10 +181,10 @@ def test_what_finds_no_room_is_sent_later_and_in_order() -> None:
         sending, receiving = channel()
         sending.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
         loop = asyncio.get_running_loop()
-        sender = Sender(sending, loop)
+        sender = Sender(sending, loop, max_waiting=200)
         own, other = socket.socketpair()
         for number in range(200):
-            sender.send(own, str(number).encode())
+            assert sender.send(own, str(number).encode())
         assert "waiting=0" not in repr(sender)
         came: list[bytes] = []
 
@@ -196,6 +201,109 @@ def test_what_finds_no_room_is_sent_later_and_in_order() -> None:
         other.close()
 
     asyncio.run(scenario())
+
+
+def test_so_many_connections_wait_and_no_more() -> None:
+    async def scenario() -> None:
+        sending, receiving = channel()
+        loop = asyncio.get_running_loop()
+        sender = Sender(sending, loop, max_waiting=3)
+        own, other = socket.socketpair()
+        num_sent = 0
+        while sender.send(own, b""):
+            num_sent += 1
+        assert "waiting=3" in repr(sender)
+        before = _num_files()
+        assert not sender.send(own, b"")
+        assert _num_files() == before
+        taken: list[socket.socket] = []
+        receiver = Receiver(receiving, loop, lambda connection, _: taken.append(connection))
+        await until(lambda: len(taken) == num_sent)
+        assert sender.send(own, b""), "there is room again"
+        await until(lambda: len(taken) == num_sent + 1)
+        for one in (*taken, own, other):
+            one.close()
+        receiver.close()
+        sender.close()
+
+    asyncio.run(scenario())
+
+
+@contextmanager
+def _files_to_spare(number: int) -> Iterator[None]:
+    """As many files as this process may open, at least one, and no more."""
+    free = [os.dup(0) for _ in range(number)]
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    for one in free:
+        os.close(one)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(free) + 1, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_where_no_file_can_be_opened_nothing_is_passed_on_and_nothing_left_behind() -> None:
+    async def scenario() -> None:
+        sending, receiving = channel()
+        sender = Sender(sending, asyncio.get_running_loop())
+        own, other = socket.socketpair()
+        before = _num_files()
+        with _files_to_spare(1):  # the file of what was read, and none for the connection
+            assert not sender.send(own, b"data")
+        assert _num_files() == before
+        with _files_to_spare(2):
+            assert sender.send(own, b"data")
+        sender.close()
+        for one in (own, other, receiving):
+            one.close()
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    "head", [get("/other"), HEAD + b"content-length: 4\r\n\r\n", get("/own") + get("/other")]
+)
+def test_what_there_is_no_room_for_is_refused_and_its_connection_closed(head: bytes) -> None:
+    async def scenario(first: Served, second: Served, keeps: _Keeps) -> None:
+        keeps.is_full = True
+        reader, writer = await first.connect()
+        writer.write(head)
+        async with asyncio.timeout(10):
+            answers = await reader.read()
+        assert answers.count(b"fine /own") == head.count(b"/own")
+        _, _, last = answers.rpartition(b"HTTP/1.1 ")
+        assert last.startswith(b"503 ")
+        assert b"too_many_connections" in last
+        assert b"retry-after: 5" in last.lower()
+        writer.write(b"body")
+        writer.close()
+        await first.until_left()
+        assert first.refused == {"too_many_connections": 1}
+        keeps.is_full = False
+        assert b"fine /other" in await first.exchange(get("/other", CLOSE))
+        assert second.app.num_requests == 1
+
+    _run(scenario)
+
+
+def test_what_waits_behind_an_answer_is_refused_after_it_where_there_is_no_room() -> None:
+    async def scenario(first: Served, second: Served, keeps: _Keeps) -> None:
+        keeps.is_full = True
+        reader, writer = await first.connect()
+        writer.write(get("/wait") + get("/later") + get("/own"))
+        await until(lambda: first.app.num_requests)
+        first.app.release.set()
+        async with asyncio.timeout(10):
+            answers = await reader.read()
+        writer.close()
+        assert answers.startswith(b"HTTP/1.1 200")
+        assert answers.index(b"fine /wait") < answers.index(b"HTTP/1.1 503")
+        assert answers.count(b"HTTP/1.1") == 2
+        await first.until_left()
+        assert (first.app.num_requests, second.app.num_requests) == (1, 0)
+
+    _run(scenario)
 
 
 def test_a_child_of_the_receiver_has_no_connection_of_it() -> None:
