@@ -3,8 +3,9 @@
 Owns which of them this process serves. A deployment is prepared when the owner says what it is
 of, and served when the owner says so. One whose files are not what the owner has read is not
 served, nor one beside which the owner keeps an earlier one that is not served here: then this
-process has nothing to translate with, and passes every connection on until the next one. Engines
-are the owner's; so is everything that changes deployments.
+process has nothing to translate with, and passes every connection on until the next one, or until
+the owner has it read this one again and it can. Engines are the owner's; so is everything that
+changes deployments.
 """
 
 import asyncio

@@ -125,11 +125,14 @@ class FrontHandle:
         await self._closed.wait()
 
     async def deploy(self, number: int, deployment: Deployment) -> bool:
-        """Have the front read a deployment's checkpoints; False if it cannot, or ends meanwhile."""
+        """Have the front read a deployment's checkpoints; False if it cannot, or ends meanwhile.
+
+        One that could not is asked again; else it is asked once.
+        """
         answer = self._prepared.get(number)
         if self._closed.is_set():
             return False
-        if answer is None:
+        if answer is None or self.has_failed(number):
             answer = self._prepared[number] = asyncio.get_running_loop().create_future()
             self.send(_deploy_message(number, deployment))
         with suppress(asyncio.CancelledError):
@@ -159,6 +162,13 @@ class FrontHandle:
         """Whether it has said that it can read what a deployment is of, or that it cannot."""
         answer = self._prepared.get(number)
         return answer is not None and answer.done()
+
+    def has_failed(self, number: int) -> bool:
+        """Whether it has said that it cannot, when it was asked last."""
+        answer = self._prepared.get(number)
+        if answer is None or not answer.done() or answer.cancelled():
+            return False
+        return not answer.result()
 
     async def ask_figures(self) -> None:
         """Request the front's figures, and wait for them."""

@@ -32,6 +32,8 @@ _LOGGER = logging.getLogger("dragoman.fronts")
 
 _FOLLOW_SECONDS = 30.0
 """Time for fronts to read a deployment; whoever is slower follows when it has."""
+_AGAIN_SECONDS = 60.0
+"""Time until a front that could not read a deployment is asked to do so again."""
 _SWITCH_SECONDS = 5.0
 _FIGURES_SECONDS = 1.0
 _LEAVE_SECONDS = 10.0
@@ -111,6 +113,7 @@ class Fronts:
             asyncio.create_task(keep(place), name="front-keeper")
             for place in range(self._settings.fronts)
         ]
+        keeping.append(asyncio.create_task(self._ask_again(), name="front-asker"))
         self._listener = listener
         try:
             yield
@@ -263,6 +266,14 @@ class Fronts:
             if self._latest[0] == number:
                 await handle.serve(number, self._kept)
                 return
+
+    async def _ask_again(self) -> None:
+        """Bring up fronts that could not read the latest deployment: what was wrong may be over."""
+        while True:
+            await asyncio.sleep(_AGAIN_SECONDS)
+            for handle in self._handles.values():
+                if self._latest is not None and handle.has_failed(self._latest[0]):
+                    self._start_bringing_up(handle)
 
     def _families(self) -> Sequence[Family]:
         return added([self._past, *(handle.figures for handle in self._handles.values())])

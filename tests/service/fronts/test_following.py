@@ -145,6 +145,9 @@ def test_other_files_than_the_owner_has_read_are_not_served(
         assert not await following.prepare(_deploy(1, other))
         following.serve(1)
         assert _served(following) is None
+        assert await following.prepare(_deploy(1, place))  # as it is asked again
+        following.serve(1)
+        assert _served(following) == 1
 
     _run(place, scenario)
     assert "front_cannot_follow" in caplog.text

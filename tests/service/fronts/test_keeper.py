@@ -33,11 +33,13 @@ NUM_FRONTS = 2
 
 
 class _Front:
-    """A front without a process, which can read everything, at once or when it may.
+    """A front without a process, which can read everything or nothing, at once or when it may.
 
     Attributes:
         told: Deployments that it was told to serve, each with what is kept beside it.
         may_read: It reads what it is told to read.
+        can_read: Whether it can.
+        num_failed: How often it could not.
     """
 
     exit_status = 0
@@ -46,6 +48,8 @@ class _Front:
         self.told: list[tuple[int, tuple[int, ...]]] = []
         self.may_read = asyncio.Event()
         self.may_read.set()
+        self.can_read = True
+        self.num_failed = 0
         self._read: set[int] = set()
         self._served: set[int] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -95,8 +99,11 @@ class _Front:
 
     async def _read_one(self, number: int) -> None:
         await self.may_read.wait()
-        self._read.add(number)
-        self._link.send(Prepared(generation=number, is_read=True))
+        if self.can_read:
+            self._read.add(number)
+        else:
+            self.num_failed += 1
+        self._link.send(Prepared(generation=number, is_read=self.can_read))
 
 
 class _Owner:
@@ -196,5 +203,34 @@ def test_a_front_that_reads_slowly_serves_when_it_has_read(
         slow.may_read.set()
         await owner.until(lambda: owner.num_serving == 2)
         assert slow.told == [(1, ()), (2, (1,)), (2, (1,))]
+
+    _run(monkeypatch, scenario)
+
+
+@pytest.mark.parametrize("num_failures", [1, 3])
+def test_a_front_that_cannot_read_a_deployment_is_asked_again_after_a_while(
+    monkeypatch: pytest.MonkeyPatch, num_failures: int
+) -> None:
+    monkeypatch.setattr("service.fronts.keeper._AGAIN_SECONDS", 0.05)
+
+    async def scenario(owner: _Owner) -> None:
+        first, second, third = (_deployment() for _ in range(3))
+        failing = owner.made[1]
+        failing.can_read = False
+        async with asyncio.timeout(10):
+            await owner.fronts.began(first)
+            assert owner.num_serving == 1
+            await owner.until(lambda: failing.num_failed >= num_failures)
+            failing.can_read = True
+            await owner.until(lambda: owner.num_serving == 2)
+            failing.can_read = False
+            await owner.reload(second, first)
+            assert owner.num_serving == 1
+            failing.can_read = True
+            await owner.until(lambda: owner.num_serving == 2)
+        assert failing.told == [(1, ()), (2, (1,)), (2, (1,))]
+        assert owner.made[0].told.count((2, (1,))) == 1, "who could read it is asked nothing"
+        await owner.reload(third)
+        assert owner.num_serving == 2
 
     _run(monkeypatch, scenario)
