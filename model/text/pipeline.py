@@ -35,7 +35,7 @@ from model.config import LengthLimits
 from model.errors import InputError
 from model.phrases import Alternatives
 from model.text.constraints.control import Beginning, Control
-from model.text.constraints.glossary import Glossary, Term, inside, uses_of, with_targets
+from model.text.constraints.glossary import Glossary, Term, inside, uses_of
 from model.text.constraints.required import phrases_of
 from model.text.drafts.checks import ALL_CHECKS, PLAIN_CHECKS, Compared, Quality, failed_checks
 from model.text.drafts.rounds import Draft, Piece, best_of, started
@@ -55,6 +55,7 @@ from model.text.marks.carried import Carried, Restored
 from model.text.marks.carrying import hidden, restore, without_marks_of
 from model.text.marks.finding import Mark, find_inner_marks, find_marks
 from model.text.marks.inside import places_beside_words
+from model.text.marks.seams import replaced
 from model.text.sentences.segmenter import LINE_BREAKS
 from model.text.sentences.stretches import stretches
 from model.text.subwords.spans import Span, token_spans
@@ -328,7 +329,7 @@ class TextPipeline:
         self, segment: Segment, output: SegmentOutput, pair: LanguagePair
     ) -> TranslatedSegment:
         text, is_lost, marks = self._written(segment, output, pair)
-        source = with_targets(segment.text, segment.terms)
+        source = replaced(segment.text, [term.mark for term in segment.terms])
         terms = uses_of(segment.terms, segment.text, text)
         beginning = "" if segment.beginning is None else segment.beginning.text
         failed = failed_checks(

@@ -35,7 +35,7 @@ class Quality:
     """Quality of a translated segment.
 
     Attributes:
-        checked: What was looked at; nothing of a segment that was copied.
+        checked: What was looked at; of a segment that was copied the terms alone, if it has any.
         failed: What of that is wrong.
         num_tries: How many other ways of translating it were tried.
     """

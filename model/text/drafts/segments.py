@@ -17,6 +17,7 @@ from model.text.drafts.checks import Quality
 from model.text.languages.scripts import UNSPACED_LANGUAGES
 from model.text.languages.tags import LanguagePair, primary_language
 from model.text.marks.carried import Carried
+from model.text.marks.seams import Piece, needs_spaces, separator_between
 
 RETRY_NGRAM = 3
 """Tokens in a row that come once where an earlier try looped: too few for a loop (`has_loop`)."""
@@ -212,8 +213,10 @@ class Translation:
 
 
 def copied(segment: Segment) -> TranslatedSegment:
-    """A segment as its own translation, with what stands for its terms."""
-    text = segment.text if segment.copy is None else segment.copy
+    """A segment as its own translation, with what stands for its terms; those alone are checked."""
+    text = _copy_of(segment)
+    terms = uses_of(segment.terms, segment.text, text)
+    is_missed = not all(term.is_hit for term in terms)
     return TranslatedSegment(
         source=segment.text,
         text=text,
@@ -223,13 +226,20 @@ def copied(segment: Segment) -> TranslatedSegment:
         is_truncated=False,
         num_source_tokens=0,
         num_target_tokens=0,
-        terms=uses_of(segment.terms, segment.text, text),
+        quality=Quality(
+            checked=("terms",) if terms else (), failed=("terms",) if is_missed else ()
+        ),
+        terms=terms,
     )
+
+
+def _copy_of(segment: Segment) -> str:
+    return segment.text if segment.copy is None else segment.copy
 
 
 def begun_copy(segment: Segment, prefix: str, pair: LanguagePair) -> Segment:
     """A copied segment whose copy begins with what the caller has written."""
-    copy = copied(segment).text
+    copy = _copy_of(segment)
     if copy.startswith(prefix):
         return segment
     is_unspaced = primary_language(pair.target) in UNSPACED_LANGUAGES
@@ -261,16 +271,37 @@ def expected_separators(prepared: PreparedText) -> list[str]:
 def _target_separators(
     prepared: PreparedText, segments: Sequence[Segment | TranslatedSegment]
 ) -> Iterator[str]:
-    """The separators, with the spaces that the target needs and the source has not."""
-    needs_space = (
-        primary_language(prepared.pair.source) in UNSPACED_LANGUAGES
-        and primary_language(prepared.pair.target) not in UNSPACED_LANGUAGES
-    )
+    """The separators, with the spaces that the target needs and the source has not.
+
+    Between parts of a sentence they have the target's signs and spaces.
+    """
+    pair = prepared.pair
+    is_spaced = needs_spaces(pair)
     for index, separator in enumerate(prepared.separators):
-        neighbours = segments[index - 1 : index + 1] if index else ()
+        before, after = segments[max(0, index - 1) : index], segments[index : index + 1]
+        neighbours = (*before, *after)
         is_gap = len(neighbours) == 2 and all(segment.text for segment in neighbours)
-        is_translated = not all(segment.is_verbatim for segment in neighbours)
-        yield " " if needs_space and not separator and is_gap and is_translated else separator
+        is_own = not all(segment.is_verbatim and not segment.terms for segment in neighbours)
+        if is_spaced and not separator and is_gap and is_own:
+            yield " "
+        elif any(segment.is_cut for segment in neighbours):
+            first, last = (_part(one, pair) for one in (before, after))
+            yield separator_between(first, separator, last, pair)
+        else:
+            yield separator
+
+
+def _part(segments: Sequence[Segment | TranslatedSegment], pair: LanguagePair) -> Piece:
+    """The segment at a seam, if any; of a target with spaces its translation may be unknown."""
+    if not segments:
+        return Piece(text="")
+    segment = segments[0]
+    if isinstance(segment, Segment):
+        text, source = _copy_of(segment), segment.text
+    else:
+        text, source = segment.text, segment.source
+    shown = "_" if text and needs_spaces(pair) and not segment.is_verbatim else text
+    return Piece(text=shown, source=source, is_word=bool(text))
 
 
 def _interleave(separators: Iterator[str] | Sequence[str], segments: Sequence[str]) -> str:

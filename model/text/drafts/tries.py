@@ -13,7 +13,6 @@ from dataclasses import replace
 from itertools import pairwise
 
 from model.config import LengthLimits
-from model.text.constraints.glossary import with_targets
 from model.text.drafts.checks import CheckName
 from model.text.drafts.rare import RareText
 from model.text.drafts.segments import Segment
@@ -22,6 +21,7 @@ from model.text.marks.carrying import carry
 from model.text.marks.casing import Casing, casing_of
 from model.text.marks.finding import LOOSE_KINDS, Mark, find_inner_marks, masked
 from model.text.marks.inside import SOFT_HYPHEN
+from model.text.marks.seams import replaced
 from model.text.marks.units import find_measures
 from model.text.sentences.segmenter import Span, cut_spans
 from model.text.subwords.tokenizer import Tokenizer
@@ -197,7 +197,7 @@ class Tries:
     ) -> Iterator[Placed]:
         """A stretch whose marks are carried; split around them if that cannot be."""
         if not any(map(str.isalpha, without(text, marks))):
-            yield _copy(text, marks), (0, len(text))
+            yield _copy(text, marks, pair), (0, len(text))
             return
         segment = self._disguised(text, marks, pair, casing=casing, num_tries=num_tries)
         if segment is not None and (
@@ -205,7 +205,7 @@ class Tries:
         ):
             marks = merged(marks, rare)
             if not any(map(str.isalpha, without(text, marks))):
-                yield _copy(text, marks), (0, len(text))
+                yield _copy(text, marks, pair), (0, len(text))
                 return
             segment = self._disguised(text, marks, pair, casing=casing, num_tries=num_tries)
         if segment is not None and 0 < len(segment.source_ids) <= self._max_length:
@@ -253,7 +253,7 @@ class Tries:
         for index, (start, end) in enumerate(pairwise(edges)):
             if index % 2 and marks[index // 2].kind not in LOOSE_KINDS:
                 mark = replace(marks[index // 2], start=0, end=end - start)
-                yield replace(_copy(text[start:end], [mark]), is_cut=True), (start, end)
+                yield replace(_copy(text[start:end], [mark], pair), is_cut=True), (start, end)
             if index % 2 or not any(map(str.isalpha, text[start:end])):
                 continue
             begin = start + len(text[start:end]) - len(text[start:end].lstrip(_NO_BEGINNING))
@@ -342,7 +342,7 @@ def merged(marks: Sequence[Mark], others: Sequence[Mark]) -> list[Mark]:
     return sorted([*marks, *free], key=lambda mark: mark.start)
 
 
-def _copy(text: str, marks: Sequence[Mark]) -> Segment:
+def _copy(text: str, marks: Sequence[Mark], pair: LanguagePair) -> Segment:
     """A segment that the network does not see, with what stands for its terms."""
-    copy = with_targets(text, marks)
+    copy = replaced(text, marks, pair)
     return Segment(text=text, source_ids=(), copy=None if copy == text else copy)

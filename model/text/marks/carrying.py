@@ -9,7 +9,8 @@ writes. Two ways, side by side in one sentence:
   it (`model.text.marks.placing`). Inline codes in a word leave it one, and come back in it where it
   was copied, else at its edges (`model.text.marks.inside`).
 
-Which marks there are is `model.text.marks.finding`; whether words are left between two of them
+Which marks there are is `model.text.marks.finding`; what stands between terms side by
+side `model.text.marks.seams`; whether words are left between two of them
 `model.text.marks.emptied`; what is tried after one way failed `model.text.drafts.tries`.
 """
 
@@ -27,6 +28,7 @@ from model.text.marks.inline_codes import is_loose, partners
 from model.text.marks.inside import SOFT_HYPHEN, copied_places, is_within_word
 from model.text.marks.patterns import Kind
 from model.text.marks.placing import placed_marks
+from model.text.marks.seams import replaced
 
 _ORDERED = re.compile(r"%[#0+-]{0,3}\d{0,3}(?:\.\d{1,3})?[A-Za-z@]{1,3}|\{\}")
 # Placeholders that a number is filled into, around which a sentence has plurals, and 100%%.
@@ -206,12 +208,11 @@ def _span(own: Sequence[Mark]) -> tuple[int, int]:
 
 def _written(text: str, own: Sequence[Mark]) -> str:
     """A stretch that marks take, with what stands for them."""
-    parts, done = [], own[0].start
-    for mark in own:
-        if mark.replacement is not None:
-            parts += [text[done : mark.start], mark.replacement]
-            done = mark.end
-    return "".join([*parts, text[done : own[-1].end]])
+    first, last = _span(own)
+    if all(mark.replacement is None for mark in own):
+        return text[first:last]
+    placed = [replace(mark, start=mark.start - first, end=mark.end - first) for mark in own]
+    return replaced(text[first:last], placed)
 
 
 def _stand_in(

@@ -19,6 +19,7 @@ from model.text.subwords.tokenizer import Tokenizer
 from support.tiny_checkpoint import TINY_TOKENS, tiny_spm
 
 EN_DE = LanguagePair(source="en", target="de")
+ZH_EN = LanguagePair(source="zh-Hans", target="en")
 LIMITS = LengthLimits(max_source_length=64, max_target_length=128)
 
 
@@ -41,7 +42,7 @@ def pieces() -> PieceModel:
 def tokenizer_of(pieces: PieceModel, *, forced_first_id: int | None = None) -> Tokenizer:
     return Tokenizer(
         tokens=replace(TINY_TOKENS, forced_first_id=forced_first_id),
-        pairs=(EN_DE,),
+        pairs=(EN_DE, ZH_EN),
         source_size=len(pieces),
         target_size=len(pieces),
         source_model=pieces,
@@ -68,8 +69,9 @@ def driven(
     control: Control,
     *,
     can_hold: bool = False,
+    pair: LanguagePair = EN_DE,
 ) -> tuple[Translation, list[Segment]]:
-    draft: Draft[Output] = pipeline.draft(text, EN_DE, control)
+    draft: Draft[Output] = pipeline.draft(text, pair, control)
     asked: list[Segment] = []
     for _ in range(MAX_TRIES + 3):
         asked += draft.asked
@@ -307,6 +309,27 @@ def test_what_is_all_terms_is_not_asked_for(
     assert asked == []
     assert translation.text.casefold() == expected.casefold()
     assert all(use.is_hit for segment in translation.segments for use in segment.terms)
+
+
+def test_a_sentence_of_terms_that_stand_side_by_side_has_words_and_signs_of_the_target(
+    pipeline: TextPipeline, tokenizer: Tokenizer
+) -> None:
+    control = terms(("用户", "user"), ("登录", "log in"), ("后台", "admin panel"))
+    network = going_on(tokenizer, "waits.")
+    translation, asked = driven(pipeline, "用户登录后台。", network, control, pair=ZH_EN)
+    assert (translation.text, asked) == ("user log in admin panel.", [])
+    (segment,) = translation.segments
+    assert [term.is_hit for term in segment.terms] == [True] * 3
+    assert (segment.quality.checked, segment.quality.failed) == (("terms",), ())
+
+
+def test_a_sentence_that_is_split_around_its_terms_has_signs_of_the_target(
+    pipeline: TextPipeline, tokenizer: Tokenizer
+) -> None:
+    control = terms(("用户", "user"), ("登录", "log in"))
+    network = going_on(tokenizer, "waits")
+    translation, _ = driven(pipeline, "猫用户登录。", network, control, pair=ZH_EN)
+    assert translation.text == "waits user log in."
 
 
 def test_on_the_way_into_a_pivot_terms_are_carried_at_once(

@@ -102,6 +102,22 @@ def test_what_stands_for_marks_is_carried_instead_of_them() -> None:
     assert carried.marks == ("Katze/{x}", "<b>", "{y}", "</b>")
 
 
+def terms_of(text: str, **targets: str) -> list[Mark]:
+    places = [(text.index(source), source) for source in targets]
+    return [
+        Mark(start=at, end=at + len(source), kind="term", replacement=targets[source])
+        for at, source in sorted(places)
+    ]
+
+
+def test_terms_side_by_side_are_carried_as_words_of_their_own() -> None:
+    carried = carry(
+        "打开用户登录页。", terms_of("打开用户登录页。", 用户="Kunde", 登录="Log-in"), NAMES
+    )
+    assert carried is not None
+    assert [one.mark for one in carried.stand_ins] == ["Kunde Log-in"]
+
+
 @pytest.mark.parametrize(
     ("found", "text", "is_lost"),
     [
