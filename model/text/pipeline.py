@@ -55,7 +55,7 @@ from model.text.marks.carried import Carried, Restored
 from model.text.marks.carrying import hidden, restore, without_marks_of
 from model.text.marks.finding import Mark, find_inner_marks, find_marks
 from model.text.marks.inside import places_beside_words
-from model.text.marks.seams import replaced
+from model.text.marks.seams import replaced, seam
 from model.text.sentences.segmenter import LINE_BREAKS
 from model.text.sentences.stretches import stretches
 from model.text.subwords.spans import Span, token_spans
@@ -379,6 +379,7 @@ class TextPipeline:
             return beginning.joined(space + rest), False, ()
         left = without_marks_of(carried, beginning.text)
         restored = self._restored(left, output, rest, pair, done=done + len(space))
+        space = seam(beginning.text, space, restored.text, pair.target)
         return beginning.joined(space + restored.text), restored.is_lost, carried.marks
 
     def raw_text(self, token_ids: Sequence[int], *, is_whole: bool) -> str:

@@ -105,8 +105,16 @@ class Restored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placed:
-    """A mark instead of a stretch of the translation, which may be empty."""
+    """A mark instead of a stretch of the translation, which may be empty.
+
+    Attributes:
+        start: Where the stretch begins.
+        end: Where it ends.
+        mark: The mark.
+        is_word: It comes back where its stand-in was; else it is loose.
+    """
 
     start: int
     end: int
     mark: str
+    is_word: bool = False

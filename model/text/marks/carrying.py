@@ -9,8 +9,8 @@ writes. Two ways, side by side in one sentence:
   it (`model.text.marks.placing`). Inline codes in a word leave it one, and come back in it where it
   was copied, else at its edges (`model.text.marks.inside`).
 
-Which marks there are is `model.text.marks.finding`; what stands between terms side by
-side `model.text.marks.seams`; whether words are left between two of them
+Which marks there are is `model.text.marks.finding`; what stands between a mark and the words beside
+it `model.text.marks.seams`; whether words are left between two of them
 `model.text.marks.emptied`; what is tried after one way failed `model.text.drafts.tries`.
 """
 
@@ -28,7 +28,7 @@ from model.text.marks.inline_codes import is_loose, partners
 from model.text.marks.inside import SOFT_HYPHEN, copied_places, is_within_word
 from model.text.marks.patterns import Kind
 from model.text.marks.placing import placed_marks
-from model.text.marks.seams import replaced
+from model.text.marks.seams import Piece, rejoined, replaced
 
 _ORDERED = re.compile(r"%[#0+-]{0,3}\d{0,3}(?:\.\d{1,3})?[A-Za-z@]{1,3}|\{\}")
 # Placeholders that a number is filled into, around which a sentence has plurals, and 100%%.
@@ -129,7 +129,7 @@ def restore(
     """
     found = [_found(stand_in.name, text) for stand_in in carried.stand_ins]
     placed = [
-        Placed(start=span[0], end=span[1], mark=stand_in.mark)
+        Placed(start=span[0], end=span[1], mark=stand_in.mark, is_word=True)
         for span, stand_in in zip(found, carried.stand_ins, strict=True)
         if span is not None
     ]
@@ -138,7 +138,7 @@ def restore(
     cuts = [(one.index, [0, *ends][one.num_tokens]) for one in found_marks]
     insertions = _insertions(carried, cuts, text, placed)
     in_order = sorted([*placed, *insertions], key=lambda one: (one.start, one.end))
-    joined = "".join(_parts(text, in_order, carried.casing, language))
+    joined = rejoined(list(_pieces(text, in_order, carried.casing, language)), language)
     lost = [s.mark for s, span in zip(carried.stand_ins, found, strict=True) if span is None]
     return Restored(
         text=" ".join([joined, *lost]).strip() if lost else joined,
@@ -305,13 +305,17 @@ def _beside_words(one: Loose, text: str, place: int, placed: Sequence[Placed]) -
     return len(text[:place].rstrip(" "))
 
 
-def _parts(
+def _pieces(
     text: str, placed: Sequence[Placed], casing: Casing | None, language: str
-) -> Iterator[str]:
+) -> Iterator[Piece]:
     """The translation with marks in their places; the words between them have the casing."""
     done = 0
-    for one in [*placed, Placed(start=len(text), end=len(text), mark="")]:
-        words = text[done : one.start]
-        yield words if casing is None else raised(words, casing, language)
-        yield one.mark
+    for one in placed:
+        yield _words(text[done : one.start], casing, language)
+        yield Piece(text=one.mark, is_loose=not one.is_word, is_word=one.is_word)
         done = one.end
+    yield _words(text[done:], casing, language)
+
+
+def _words(text: str, casing: Casing | None, language: str) -> Piece:
+    return Piece(text=text if casing is None else raised(text, casing, language))

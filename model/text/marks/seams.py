@@ -1,9 +1,11 @@
 """Seams: what stands between two pieces of a translation that were not written together.
 
-Owns the rule for copied terms, and for a sentence that was split. What stands there depends on the
-scripts on both sides. Scripts without spaces between words (Chinese, Japanese, Thai …) have
-none there in a source, which then says nothing of a target that has them. Signs between copied
-pieces are the target's (。 and .). What is beside no such piece is left as it is.
+Owns the rule for terms that are copied, for marks that come back where stand-ins were, and for a
+sentence that was split. What stands there depends on the scripts on both sides. Scripts without
+spaces between words (Chinese, Japanese, Thai …) have none there in a source, which then says
+nothing of a target that has them; and a space that a source or a network has between two pieces in
+such scripts is none in a language that is written so. Signs between copied pieces are the target's
+(。 and .). What is beside no such piece is left as it is.
 """
 
 import re
@@ -16,8 +18,9 @@ from model.text.languages.tags import LanguagePair, primary_language
 from model.text.marks.carried import OPENING
 from model.text.marks.finding import EDGE_KINDS, LOOSE_KINDS, Mark, find_inner_marks, find_marks
 
-# Signs of Chinese and Japanese.
+# Signs of Chinese and Japanese: they have the space beside them in themselves.
 _WIDE_SIGNS = "\u3001-\u3003\u3008-\u301f\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65"
+_WIDE_SIGN = re.compile(f"[{_WIDE_SIGNS}]")
 _UNSPACED = re.compile(
     f"[{_WIDE_SIGNS}{UNSPACED_LETTERS}\u3005-\u3007\u3041-\u312f\u31a0-\u4dbf\u4e00-\u9fff"
     "\uf900-\ufaff\uff10-\uff19\uff21-\uff3a\uff41-\uff5a\uff66-\uff9f\U00020000-\U0003ffff]"
@@ -25,8 +28,12 @@ _UNSPACED = re.compile(
 # Words of Korean have spaces between them, but compounds have none.
 _SILENT = re.compile(f"{_UNSPACED.pattern}|[\uac00-\ud7a3]")
 _NARROW = MappingProxyType(dict(zip("。，、：；！？（）", ".,,:;!?()", strict=True)))
+_WIDE = MappingProxyType(dict(zip(".,:;!?", "。，：；！？", strict=True)))
+_CHINESE_SIGNS = frozenset({"zh", "yue", "wuu", "lzh", "ja"})
 _TOKEN = re.compile(r"\s+|[。，、：；！？（）.,:;!?]|[^\s。，、：；！？（）.,:;!?]+")
 _ANY_LETTER = "文"
+_SPACES = (" ", "\u00a0")
+_WIDE_STOPS = frozenset("。！？")  # a space between sentences stays
 _CLOSING = frozenset(".,:;!?)]}»”’…%")
 _OPENING = frozenset("([{«„“‘¿¡")
 
@@ -53,16 +60,23 @@ def needs_spaces(pair: LanguagePair) -> bool:
     return not _is_unspaced_language(pair.target) and _is_unspaced_language(pair.source)
 
 
-def seam(before: str, between: str, after: str, *, is_open: bool) -> str:
+def seam(before: str, between: str, after: str, language: str, *, is_open: bool = False) -> str:
     """What stands between two pieces instead of what stood there.
 
     Args:
         before: The piece before.
         between: What stands there.
         after: The piece behind.
+        language: BCP-47 tag of both.
         is_open: Nothing between their sources says nothing of them.
     """
-    if before and after and not between and is_open:
+    if not before or not after:
+        return between
+    if between in _SPACES and _is_unspaced_language(language) and before[-1] not in _WIDE_STOPS:
+        is_alike = _is_unspaced(before[-1]) and _is_unspaced(after[0])
+        is_wide = _WIDE_SIGN.match(before[-1]) or _WIDE_SIGN.match(after[0])
+        return "" if is_alike or is_wide else between
+    if not between and is_open:
         return "" if _is_unspaced(before[-1]) or _is_unspaced(after[0]) else " "
     return between
 
@@ -73,7 +87,7 @@ def replaced(text: str, marks: Sequence[Mark], pair: LanguagePair | None = None)
     Args:
         text: It.
         marks: Its marks and terms, in order. Without a term it stays as it is.
-        pair: Its languages; None: its signs stay.
+        pair: Its languages; None: its signs and its spaces stay.
     """
     if all(mark.replacement is None for mark in marks):
         return text
@@ -94,6 +108,31 @@ def separator_between(before: Piece, separator: str, after: Piece, pair: Languag
     pieces = list(_pieces(separator, marks))
     whole = _joined([before, *pieces, after], pair)
     return whole[len(before.text) : len(whole) - len(after.text)]
+
+
+def rejoined(pieces: Sequence[Piece], language: str) -> str:
+    """A translation of the words that a network wrote and of the marks that it did not read.
+
+    Of the words it drops the space beside a mark that the seam has no place for.
+
+    Args:
+        pieces: In order.
+        language: BCP-47 tag of the translation.
+    """
+    visible = "".join(piece.text for piece in pieces if not piece.is_loose)
+    dropped: set[int] = set()
+    end = 0
+    for piece in pieces:
+        start, end = end, end + len(piece.text) * (not piece.is_loose)
+        if not piece.is_word or start == end:
+            continue
+        for place in (start - 1, end):
+            before, after = visible[max(0, place - 1) : place], visible[place + 1 : place + 2]
+            if visible[place : place + 1] == " " and not seam(before, " ", after, language):
+                dropped.add(place)
+    if not dropped:
+        return "".join(piece.text for piece in pieces)
+    return "".join(_without(pieces, dropped))
 
 
 def _marks_of_lines(separator: str) -> list[Mark]:
@@ -124,26 +163,51 @@ def _between(text: str) -> Iterator[Piece]:
 
 def _joined(pieces: Sequence[Piece], pair: LanguagePair | None) -> str:
     """Pieces as one text; a space that is added stands before the tags of what is behind it."""
-    signs = _NARROW if pair is not None and needs_spaces(pair) else {}
+    signs, language = _signs(pair), "" if pair is None else pair.target
     parts: list[str] = []
     before, between = Piece(text=""), ""
-    at = 0
-    for piece in pieces:
+    at = space_at = 0
+    for piece, following in zip(pieces, [*pieces[1:], Piece(text="")], strict=True):
         if piece.is_loose:
             at += at == len(parts) and OPENING.match(piece.text) is None
         elif piece.text.isspace():
-            between += piece.text
+            between, space_at = between + piece.text, len(parts)
         elif piece.text:
-            sign = None if piece.is_word else signs.get(piece.text)
-            shown = piece if sign is None else replace(piece, text=sign)
-            found = seam(before.text, between, shown.text, is_open=_is_open(before, shown))
-            if found != between:
+            shown = _in_signs(piece, before, following, signs)
+            is_open = _is_open(before, shown)
+            found = seam(before.text, between, shown.text, language, is_open=is_open)
+            if between and not found:
+                parts[space_at] = ""
+            elif found != between:
                 parts.insert(at, found)
             before, between, at = shown, "", len(parts) + 1
             parts.append(shown.text)
             continue
         parts.append(piece.text)
     return "".join(parts)
+
+
+def _signs(pair: LanguagePair | None) -> dict[str, str]:
+    """What signs between copied pieces become."""
+    if pair is None:
+        return {}
+    if needs_spaces(pair):
+        return dict(_NARROW)
+    target = primary_language(pair.target)
+    if target not in _CHINESE_SIGNS or _is_unspaced_language(pair.source):
+        return {}
+    return {**_WIDE, ",": "、"} if target == "ja" else dict(_WIDE)
+
+
+def _in_signs(piece: Piece, before: Piece, following: Piece, signs: dict[str, str]) -> Piece:
+    """A sign as the target has it: a wide one behind a letter that is wide, where a clause ends."""
+    sign = signs.get(piece.text)
+    is_ending = not following.text or following.is_loose or following.text.isspace()
+    if sign is None or piece.is_word:
+        return piece
+    if _WIDE_SIGN.match(sign) and not (_is_unspaced(before.text[-1:]) and is_ending):
+        return piece
+    return replace(piece, text=sign)
 
 
 def _is_open(before: Piece, after: Piece) -> bool:
@@ -154,6 +218,18 @@ def _is_open(before: Piece, after: Piece) -> bool:
     last, first = before.text[-1], after.text[0]
     is_end = before.is_word or last.isalnum() or last in _CLOSING
     return is_end and (after.is_word or first.isalnum() or first in _OPENING)
+
+
+def _without(pieces: Sequence[Piece], dropped: set[int]) -> Iterator[str]:
+    """Texts of pieces; of words, places counted without what is loose, some are left out."""
+    done = 0
+    for piece in pieces:
+        if piece.is_word or piece.is_loose:
+            yield piece.text
+        else:
+            places = enumerate(piece.text, done)
+            yield "".join(character for place, character in places if place not in dropped)
+        done += len(piece.text) * (not piece.is_loose)
 
 
 def _is_unspaced(character: str) -> bool:

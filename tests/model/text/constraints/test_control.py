@@ -19,6 +19,7 @@ from model.text.subwords.tokenizer import Tokenizer
 from support.tiny_checkpoint import TINY_TOKENS, tiny_spm
 
 EN_DE = LanguagePair(source="en", target="de")
+EN_ZH = LanguagePair(source="en", target="zh-Hans")
 ZH_EN = LanguagePair(source="zh-Hans", target="en")
 LIMITS = LengthLimits(max_source_length=64, max_target_length=128)
 
@@ -42,7 +43,7 @@ def pieces() -> PieceModel:
 def tokenizer_of(pieces: PieceModel, *, forced_first_id: int | None = None) -> Tokenizer:
     return Tokenizer(
         tokens=replace(TINY_TOKENS, forced_first_id=forced_first_id),
-        pairs=(EN_DE, ZH_EN),
+        pairs=(EN_DE, EN_ZH, ZH_EN),
         source_size=len(pieces),
         target_size=len(pieces),
         source_model=pieces,
@@ -330,6 +331,15 @@ def test_a_sentence_that_is_split_around_its_terms_has_signs_of_the_target(
     network = going_on(tokenizer, "waits")
     translation, _ = driven(pipeline, "猫用户登录。", network, control, pair=ZH_EN)
     assert translation.text == "waits user log in."
+
+
+def test_a_term_that_follows_a_beginning_in_chinese_has_no_space_before_it(
+    pipeline: TextPipeline, tokenizer: Tokenizer
+) -> None:
+    control = replace(terms(("cat", "小猫"), is_carried=True), target_prefix="现在")
+    network = going_on(tokenizer, "X1 看 X2")
+    translation, _ = driven(pipeline, "The cat {x}.", network, control, pair=EN_ZH)
+    assert translation.text == "现在小猫看 {x}"
 
 
 def test_on_the_way_into_a_pivot_terms_are_carried_at_once(

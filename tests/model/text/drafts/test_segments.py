@@ -15,6 +15,7 @@ from model.text.drafts.segments import (
 )
 from model.text.languages.tags import LanguagePair
 
+EN_ZH = LanguagePair(source="en", target="zh")
 ZH_EN = LanguagePair(source="zh", target="en")
 Part = tuple[str, str] | Segment
 """A part of a sentence with its translation; or one that is copied."""
@@ -100,6 +101,30 @@ def test_terms_side_by_side_that_are_each_a_segment_are_two_words() -> None:
     assert both(ZH_EN, ["", "", ""], parts) == ("user log in", ["", " ", ""])
     marks = [Segment(text=one, source_ids=(), is_cut=True) for one in ("{a}", "{b}")]
     assert both(ZH_EN, ["", "", ""], marks)[0] == "{a}{b}"
+
+
+@pytest.mark.parametrize(
+    ("separators", "parts", "expected"),
+    [
+        (
+            ["", " ", " ", "."],
+            [("Open", "打开"), term_of("x", "仪表板"), ("now", "吧")],
+            "打开仪表板吧。",
+        ),
+        (
+            ["", " ", " ", "."],
+            [("Open", "打开"), term_of("x", "API"), ("now", "吧")],
+            "打开 API 吧。",
+        ),
+        (["", ", ", ""], [("Open", "打开"), ("wait", "等待")], "打开，等待"),
+        (["", " ", ""], [("Open.", "打开。"), ("Wait", "等待")], "打开。 等待"),
+        (["", " ", ""], [("use Foo", "用 Foo"), ("Bar", "Bar 吧")], "用 Foo Bar 吧"),
+    ],
+)
+def test_parts_of_a_split_sentence_in_chinese_have_no_spaces_between_its_letters(
+    separators: list[str], parts: list[Part], expected: str
+) -> None:
+    assert both(EN_ZH, separators, parts)[0] == expected
 
 
 def test_terms_of_a_copied_segment_are_checked_and_a_missed_one_is_said() -> None:

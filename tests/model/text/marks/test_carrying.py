@@ -118,6 +118,14 @@ def test_terms_side_by_side_are_carried_as_words_of_their_own() -> None:
     assert [one.mark for one in carried.stand_ins] == ["Kunde Log-in"]
 
 
+def test_a_term_in_chinese_takes_the_spaces_of_its_stand_in_with_it() -> None:
+    text = "open the cat and the dog"
+    carried = carry(text, terms_of(text, cat="仪表板", dog="API"), NAMES)
+    assert carried is not None
+    restored = restore(carried, "打开 X1 和 X2 。", language="zh")
+    assert restored.text == "打开仪表板和 API。"
+
+
 @pytest.mark.parametrize(
     ("found", "text", "is_lost"),
     [

@@ -6,11 +6,14 @@ import pytest
 
 from model.text.languages.tags import LanguagePair
 from model.text.marks.finding import Mark, find_marks
-from model.text.marks.seams import replaced
+from model.text.marks.seams import Piece, rejoined, replaced
 from support.work import num_lines
 
 ZH_EN = LanguagePair(source="zh", target="en")
 ZH_JA = LanguagePair(source="zh", target="ja")
+EN_ZH = LanguagePair(source="en", target="zh")
+EN_JA = LanguagePair(source="en", target="ja")
+EN_DE = LanguagePair(source="en", target="de")
 KO_EN = LanguagePair(source="ko", target="en")
 INTO_LATIN = {
     "用户": "user",
@@ -19,6 +22,7 @@ INTO_LATIN = {
     "데이터": "data",
     "서버": "server",
 }
+INTO_CHINESE = {"User": "用户", "settings": "设置", "network": "网络", "cat": "API"}
 
 
 def copy_of(text: str, targets: Mapping[str, str], pair: LanguagePair | None) -> str:
@@ -66,6 +70,65 @@ def test_signs_are_those_of_the_target_and_spaces_come_by_the_scripts(
     text: str, pair: LanguagePair | None, expected: str
 ) -> None:
     assert copy_of(text, INTO_LATIN, pair) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("User settings", "用户设置"),
+        ("User\u00a0settings", "用户设置"),
+        ("User settings: network.", "用户设置：网络。"),
+        ("User, network!", "用户，网络！"),
+        ("<b>User</b> <i>settings</i>", "<b>用户</b><i>设置</i>"),
+        ("User {name} settings", "用户 {name} 设置"),
+        ("cat cat, User", "API API, 用户"),
+        ("User: 3.5", "用户：3.5"),
+        ("User...", "用户..."),
+        ("User - settings", "用户 - 设置"),
+    ],
+)
+def test_between_terms_in_chinese_there_are_no_spaces_and_chinese_signs(
+    text: str, expected: str
+) -> None:
+    assert copy_of(text, INTO_CHINESE, EN_ZH) == expected
+
+
+def test_a_target_with_spaces_keeps_them_and_a_comma_is_the_languages_own() -> None:
+    assert copy_of("User settings, network", INTO_CHINESE, EN_DE) == "用户 设置, 网络"
+    assert copy_of("User settings, network", INTO_CHINESE, EN_JA) == "用户设置、网络"
+
+
+@pytest.mark.parametrize(
+    ("words", "mark", "rest", "expected"),
+    [
+        ("打开 ", "仪表板", " 以查看", "打开仪表板以查看"),
+        ("打开 ", "API", " 以查看", "打开 API 以查看"),
+        ("打开 ", "{名}", " 以查看", "打开 {名} 以查看"),
+        ("用 Foo ", "仪表板", " Bar 吧", "用 Foo 仪表板 Bar 吧"),
+        ("打开， ", "仪表板", " 。", "打开，仪表板。"),
+        ("打开。 ", "仪表板", " ", "打开。 仪表板 "),
+        ("打 开 ", "かな", " へ", "打 开かなへ"),
+        (" ", "仪表板", "", " 仪表板"),
+    ],
+)
+def test_a_network_puts_no_space_beside_a_mark_between_letters_that_have_none(
+    words: str, mark: str, rest: str, expected: str
+) -> None:
+    pieces = [Piece(text=words), Piece(text=mark, is_word=True), Piece(text=rest)]
+    assert rejoined(pieces, "zh-Hans") == expected
+    assert rejoined(pieces, "de") == words + mark + rest
+
+
+def test_a_tag_between_a_mark_and_its_neighbour_hides_no_space() -> None:
+    pieces = [
+        Piece(text="打开 "),
+        Piece(text="<b>", is_loose=True),
+        Piece(text="仪表板", is_word=True),
+        Piece(text="</b>", is_loose=True),
+        Piece(text=" "),
+        Piece(text="网络", is_word=True),
+    ]
+    assert rejoined(pieces, "zh") == "打开<b>仪表板</b>网络"
 
 
 def test_twice_the_terms_are_about_twice_the_work() -> None:
