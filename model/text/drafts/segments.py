@@ -300,8 +300,9 @@ def _part(segments: Sequence[Segment | TranslatedSegment], pair: LanguagePair) -
         text, source = _copy_of(segment), segment.text
     else:
         text, source = segment.text, segment.source
+    is_term = segment.is_verbatim and bool(segment.terms)
     shown = "_" if text and needs_spaces(pair) and not segment.is_verbatim else text
-    return Piece(text=shown, source=source, is_word=bool(text))
+    return Piece(text=shown, source=source, is_word=bool(text), is_term=is_term)
 
 
 def _interleave(separators: Iterator[str] | Sequence[str], segments: Sequence[str]) -> str:

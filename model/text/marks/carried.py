@@ -23,10 +23,12 @@ class StandIn:
     Attributes:
         name: The stand-in.
         mark: The mark, or several that touch each other.
+        is_term: It ends with what stands for a term.
     """
 
     name: str
     mark: str
+    is_term: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,10 +113,10 @@ class Placed:
         start: Where the stretch begins.
         end: Where it ends.
         mark: The mark.
-        is_word: It comes back where its stand-in was; else it is loose.
+        stand_in: What stood there for it; None for a loose mark.
     """
 
     start: int
     end: int
     mark: str
-    is_word: bool = False
+    stand_in: StandIn | None = None

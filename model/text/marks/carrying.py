@@ -85,7 +85,8 @@ def carry(
                 tight.add(len(shown))
                 shown += " "
         else:
-            each.append(stand_in := _stand_in(mark, kind, *free))
+            stand_in = _stand_in(mark, kind, *free, is_term=own[-1].replacement is not None)
+            each.append(stand_in)
             shown += stand_in.name if stand_in else ""
     loose = tuple(
         replace(one, is_inside=one.place in inside, is_tight=one.place in tight)
@@ -129,7 +130,7 @@ def restore(
     """
     found = [_found(stand_in.name, text) for stand_in in carried.stand_ins]
     placed = [
-        Placed(start=span[0], end=span[1], mark=stand_in.mark, is_word=True)
+        Placed(start=span[0], end=span[1], mark=stand_in.mark, stand_in=stand_in)
         for span, stand_in in zip(found, carried.stand_ins, strict=True)
         if span is not None
     ]
@@ -216,12 +217,12 @@ def _written(text: str, own: Sequence[Mark]) -> str:
 
 
 def _stand_in(
-    mark: str, kind: Kind, names: Iterator[str], numbers: Iterator[str]
+    mark: str, kind: Kind, names: Iterator[str], numbers: Iterator[str], *, is_term: bool
 ) -> StandIn | None:
     """The next stand-in that is left, or none."""
     is_number = kind == "number" or _COUNTED.fullmatch(mark) is not None
     name = (next(numbers, None) if is_number else None) or next(names, None)
-    return None if name is None else StandIn(name=name, mark=mark)
+    return None if name is None else StandIn(name=name, mark=mark, is_term=is_term)
 
 
 def _loose(mark: str, shown: str, after: str) -> Loose:
@@ -312,7 +313,13 @@ def _pieces(
     done = 0
     for one in placed:
         yield _words(text[done : one.start], casing, language)
-        yield Piece(text=one.mark, is_loose=not one.is_word, is_word=one.is_word)
+        stand_in = one.stand_in
+        yield Piece(
+            text=one.mark,
+            is_loose=stand_in is None,
+            is_word=stand_in is not None,
+            is_term=stand_in is not None and stand_in.is_term,
+        )
         done = one.end
     yield _words(text[done:], casing, language)
 

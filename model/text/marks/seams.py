@@ -5,7 +5,8 @@ sentence that was split. What stands there depends on the scripts on both sides.
 spaces between words (Chinese, Japanese, Thai …) have none there in a source, which then says
 nothing of a target that has them; and a space that a source or a network has between two pieces in
 such scripts is none in a language that is written so. Signs between copied pieces are the target's
-(。 and .). What is beside no such piece is left as it is.
+(。 and .). Where a term's target ends with the stop that follows it, one of them stands. What is
+beside no such piece is left as it is.
 """
 
 import re
@@ -33,7 +34,9 @@ _CHINESE_SIGNS = frozenset({"zh", "yue", "wuu", "lzh", "ja"})
 _TOKEN = re.compile(r"\s+|[。，、：；！？（）.,:;!?]|[^\s。，、：；！？（）.,:;!?]+")
 _ANY_LETTER = "文"
 _SPACES = (" ", "\u00a0")
+_STOPS = frozenset(".!?")
 _WIDE_STOPS = frozenset("。！？")  # a space between sentences stays
+_ENDS = frozenset("\"'”’»)")
 _CLOSING = frozenset(".,:;!?)]}»”’…%")
 _OPENING = frozenset("([{«„“‘¿¡")
 
@@ -47,12 +50,14 @@ class Piece:
         source: What it stands for; empty if that is not known.
         is_loose: A tag or the like: words on both sides of it are neighbours.
         is_word: It is carried as a word, whatever it begins and ends with.
+        is_term: It ends with what stands for a term.
     """
 
     text: str
     source: str = ""
     is_loose: bool = False
     is_word: bool = False
+    is_term: bool = False
 
 
 def needs_spaces(pair: LanguagePair) -> bool:
@@ -79,6 +84,15 @@ def seam(before: str, between: str, after: str, language: str, *, is_open: bool 
     if not between and is_open:
         return "" if _is_unspaced(before[-1]) or _is_unspaced(after[0]) else " "
     return between
+
+
+def doubles_stop(before: str, after: str) -> bool:
+    """Whether a text begins with the stop that a term's target before it ends with."""
+    return (
+        before[-1:] in _STOPS
+        and after[:1] == before[-1:] != before[-2:-1]
+        and (not after[1:] or after[1].isspace() or after[1] in _ENDS)
+    )
 
 
 def replaced(text: str, marks: Sequence[Mark], pair: LanguagePair | None = None) -> str:
@@ -113,7 +127,7 @@ def separator_between(before: Piece, separator: str, after: Piece, pair: Languag
 def rejoined(pieces: Sequence[Piece], language: str) -> str:
     """A translation of the words that a network wrote and of the marks that it did not read.
 
-    Of the words it drops the space beside a mark that the seam has no place for.
+    Of the words it drops the space beside a mark, and the stop, that the seam has no place for.
 
     Args:
         pieces: In order.
@@ -130,6 +144,8 @@ def rejoined(pieces: Sequence[Piece], language: str) -> str:
             before, after = visible[max(0, place - 1) : place], visible[place + 1 : place + 2]
             if visible[place : place + 1] == " " and not seam(before, " ", after, language):
                 dropped.add(place)
+        if piece.is_term and doubles_stop(visible[start:end], visible[end : end + 2]):
+            dropped.add(end)
     if not dropped:
         return "".join(piece.text for piece in pieces)
     return "".join(_without(pieces, dropped))
@@ -152,6 +168,7 @@ def _pieces(text: str, marks: Sequence[Mark]) -> Iterator[Piece]:
             source=own,
             is_loose=is_loose,
             is_word=not is_loose,
+            is_term=mark.replacement is not None,
         )
         done = mark.end
     yield from _between(text[done:])
@@ -174,6 +191,9 @@ def _joined(pieces: Sequence[Piece], pair: LanguagePair | None) -> str:
             between, space_at = between + piece.text, len(parts)
         elif piece.text:
             shown = _in_signs(piece, before, following, signs)
+            ahead = shown.text + following.text[:1]
+            if before.is_term and not shown.is_word and doubles_stop(before.text, ahead):
+                continue
             is_open = _is_open(before, shown)
             found = seam(before.text, between, shown.text, language, is_open=is_open)
             if between and not found:

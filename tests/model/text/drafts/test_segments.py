@@ -127,6 +127,11 @@ def test_parts_of_a_split_sentence_in_chinese_have_no_spaces_between_its_letters
     assert both(EN_ZH, separators, parts)[0] == expected
 
 
+def test_a_stop_behind_a_copied_term_that_ends_in_one_is_left_out() -> None:
+    parts = [("我喜欢", "I like"), term_of("苹果", "Apple Inc.")]
+    assert both(ZH_EN, ["", "", "。"], parts) == ("I like Apple Inc.", ["", " ", ""])
+
+
 def test_terms_of_a_copied_segment_are_checked_and_a_missed_one_is_said() -> None:
     term = Term(start=0, end=2, target="user", is_case_sensitive=False)
     whole = Segment(text="用户", source_ids=(), terms=(term,), copy="user")

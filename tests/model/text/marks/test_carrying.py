@@ -126,6 +126,14 @@ def test_a_term_in_chinese_takes_the_spaces_of_its_stand_in_with_it() -> None:
     assert restored.text == "打开仪表板和 API。"
 
 
+def test_a_term_that_ends_in_a_stop_takes_the_stop_behind_its_stand_in_with_it() -> None:
+    text = "open {x} at Apple."
+    marks = [*find_marks(text), *terms_of(text, Apple="Apple Inc.")]
+    carried = carry(text, marks, NAMES)
+    assert carried is not None
+    assert restore(carried, "X1 bei X2.", language="de").text == "{x} bei Apple Inc."
+
+
 @pytest.mark.parametrize(
     ("found", "text", "is_lost"),
     [

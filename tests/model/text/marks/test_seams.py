@@ -1,4 +1,4 @@
-"""What stands between pieces of a translation: spaces and signs by the scripts there."""
+"""What stands between pieces of a translation: spaces, signs and stops by the scripts there."""
 
 from collections.abc import Mapping
 
@@ -19,6 +19,8 @@ INTO_LATIN = {
     "用户": "user",
     "登录": "log in",
     "后台": "admin panel",
+    "苹果": "Apple Inc.",
+    "雅虎": "Yahoo!",
     "데이터": "data",
     "서버": "server",
 }
@@ -129,6 +131,47 @@ def test_a_tag_between_a_mark_and_its_neighbour_hides_no_space() -> None:
         Piece(text="网络", is_word=True),
     ]
     assert rejoined(pieces, "zh") == "打开<b>仪表板</b>网络"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("苹果。", "Apple Inc."),
+        ("苹果.", "Apple Inc."),
+        ("“苹果。”", "“Apple Inc.”"),
+        ("苹果，用户。", "Apple Inc., user."),
+        ("苹果？", "Apple Inc.?"),
+        ("雅虎！", "Yahoo!"),
+        ("苹果...", "Apple Inc...."),
+    ],
+)
+def test_of_a_terms_stop_and_the_sentences_one_stands(text: str, expected: str) -> None:
+    assert copy_of(text, INTO_LATIN, ZH_EN) == expected
+
+
+@pytest.mark.parametrize(
+    ("mark", "is_term", "rest", "expected"),
+    [
+        ("Apple Inc.", True, ".", "bei Apple Inc."),
+        ("Apple Inc.", True, ". Ja", "bei Apple Inc. Ja"),
+        ("Apple Inc.", True, ".”", "bei Apple Inc.”"),
+        ("Apple Inc.", True, "...", "bei Apple Inc...."),
+        ("Apple Inc.", True, ".5", "bei Apple Inc..5"),
+        ("and so on...", True, ".", "bei and so on...."),
+        ("Apple Inc.", True, "。", "bei Apple Inc.。"),
+        ("Yahoo!", True, "?", "bei Yahoo!?"),
+        ("etc.", False, ".", "bei etc.."),
+    ],
+)
+def test_a_stop_behind_a_term_that_ends_in_one_is_left_out(
+    mark: str, is_term: bool, rest: str, expected: str
+) -> None:
+    pieces = [
+        Piece(text="bei "),
+        Piece(text=mark, is_word=True, is_term=is_term),
+        Piece(text=rest),
+    ]
+    assert rejoined(pieces, "de") == expected
 
 
 def test_twice_the_terms_are_about_twice_the_work() -> None:
