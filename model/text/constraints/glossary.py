@@ -276,19 +276,6 @@ def inside(terms: Sequence[Term], start: int, end: int) -> tuple[Term, ...]:
     )
 
 
-def with_targets(text: str, marks: Sequence[Term] | Sequence[Mark]) -> str:
-    """A stretch of text with what stands for its terms in their places."""
-    if not marks:
-        return text
-    parts: list[str] = []
-    done = 0
-    for one in marks:
-        target = one.target if isinstance(one, Term) else one.replacement
-        parts += [text[done : one.start], text[one.start : one.end] if target is None else target]
-        done = one.end
-    return "".join([*parts, text[done:]])
-
-
 def uses_of(terms: Sequence[Term], source: str, translation: str) -> tuple[TermUse, ...]:
     """Whether each term's target is in a translation; one place there serves one term.
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from model.text.constraints.folding import Folded
-from model.text.constraints.glossary import Entry, Glossary, Term, inside, uses_of, with_targets
+from model.text.constraints.glossary import Entry, Glossary, Term, inside, uses_of
 from model.text.languages.scripts import is_one_word
 from model.text.marks.finding import find_marks
 from support.work import num_lines
@@ -266,10 +266,9 @@ def test_twice_the_terms_in_twice_the_text_are_about_twice_the_work(translation:
     assert work(400) < 3 * work(200)
 
 
-def test_targets_stand_in_the_places_of_terms_and_parts_keep_theirs() -> None:
+def test_the_terms_of_a_part_have_their_places_there() -> None:
     text = "a cat and a cat"
     terms = glossary(("cat", "Katze")).find(text, [])
-    assert with_targets(text, terms) == "a Katze and a Katze"
     (term,) = inside(terms, 6, len(text))
     assert text[6:][term.start : term.end] == "cat"
 
