@@ -9,6 +9,7 @@ from msgspec import structs
 from model.config import SearchConfig
 from model.decode.backends.eager.backend import EagerBackend
 from model.decode.backends.eager.cached import CachedNetwork
+from model.decode.backends.eager.slots import Slot
 from model.decode.session import DecodeRequest, DecodingSession, FinishedSentence, Hypothesis
 from model.errors import CapacityError, InputError
 from model.nn.transformer import Transformer
@@ -245,7 +246,12 @@ def test_what_turns_nan_after_its_first_hypothesis_leaves_nothing_behind(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     cleared: list[int] = []
-    monkeypatch.setattr(CachedNetwork, "clear", lambda _, slot: cleared.append(slot.slot_id))
+
+    def clear(_: CachedNetwork, slot: Slot, num_past: int) -> None:
+        assert num_past > 0
+        cleared.append(slot.slot_id)
+
+    monkeypatch.setattr(CachedNetwork, "clear", clear)
     transformer = small_transformer(eos_bias=1.0)
     rng = random.Random(250)  # of others most end with their first hypothesis
     finished: list[FinishedSentence] = []
@@ -260,7 +266,8 @@ def test_what_turns_nan_after_its_first_hypothesis_leaves_nothing_behind(
             finished.clear()
             cleared.clear()
             continue
-        backend._scores.fill_(torch.nan)
+        for table in backend._network._cache.growing:
+            table[:, slot.rows, :, backend._network._cache.column] = torch.nan
         finished = backend.step()
     assert [sentence.slot_id for sentence in finished] == cleared == [7]
     assert finished[0].hypotheses

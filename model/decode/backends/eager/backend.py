@@ -360,7 +360,7 @@ class EagerBackend(TorchBackend):
         return finished
 
     def _finish(self, slot: Slot, *, may_hold_nan: bool) -> FinishedSentence:
-        if may_hold_nan:  # no row has a finite score: nothing of them may stay in the tables
-            self._network.clear(slot)
+        if may_hold_nan:  # rows have no finite score: at the cap all, or of numbers that are none
+            self._network.leave(slot, slot.num_fed(self._step))
         self._remove(slot)
         return FinishedSentence(slot_id=slot.slot_id, hypotheses=slot.finished.best())

@@ -109,11 +109,18 @@ class RowCache:
             num_past: Columns of the past that any of them still needs.
         """
         if self.column + 1 == self._num_columns:
-            past = slice(self._num_columns - num_past, self._num_columns)
-            for table in self.growing:
-                table[:, :num_rows, :, :num_past] = table[:, :num_rows, :, past]
-            self.column = num_past - 1
+            self._move_to_front(num_rows, num_past)
         self.column += 1
+
+    def _move_to_front(self, num_rows: int, num_past: int) -> None:
+        """Make the last columns the first; what is left behind them is finite or zero."""
+        past = self.window(num_past)
+        for table in self.growing:
+            for rows in table[:, :num_rows]:  # (R, H, C, d) of a layer
+                rows[:, :, :num_past] = rows[:, :, past]
+                if not bool(rows[:, :, past].isfinite().all()):
+                    rows[:, :, past] = 0.0  # `clear_rows` will not find it any more
+        self.column = num_past - 1
 
     def window(self, width: int) -> slice:
         """The last `width` columns, the one being written included."""
@@ -136,15 +143,23 @@ class RowCache:
 
     def are_finite(self, rows: Sequence[int], num_past: int) -> bool:
         """Whether the states of rows are numbers, of those that grow in the last columns."""
-        past, chosen = self.window(num_past), list(rows)
-        parts = [table[:, chosen, :, past] for table in self.growing]
-        parts += [table[:, chosen] for table in self.replaced]
+        past = self.window(num_past)
+        parts = [table[:, row, :, past] for table in self.growing for row in rows]
+        parts += [table[:, row] for table in self.replaced for row in rows]
         return all(bool(part.isfinite().all()) for part in parts)
 
-    def clear_rows(self, rows: Sequence[int]) -> None:
-        """Zero the rows of a sentence that produced numbers which are not finite."""
-        for table in (*self.growing, *self.replaced):
-            for row in rows:
+    def clear_rows(self, rows: Sequence[int], num_past: int) -> None:
+        """Zero the rows of a sentence that produced numbers which are not finite.
+
+        Args:
+            rows: Its rows.
+            num_past: Columns that it has written; none but these holds such a number.
+        """
+        past = self.window(num_past)
+        for row in rows:
+            for table in self.growing:
+                table[:, row, :, past] = 0.0
+            for table in self.replaced:
                 table[:, row] = 0.0
 
 
@@ -169,6 +184,7 @@ class CrossCache:
         shape = (config.num_decoder_layers, max_slots, config.num_heads, max_source_length)
         self.keys = _zeros((*shape, config.query_width), device=device, dtype=dtype)
         self.values = _zeros((*shape, config.value_width), device=device, dtype=dtype)
+        self._width = 0  # source positions of the longest batch so far
 
     def write(self, layer: int, slots: Tensor, keys: Tensor, values: Tensor) -> None:
         """Store keys and values of newly admitted sentences.
@@ -180,6 +196,7 @@ class CrossCache:
             values: (N, H, S, d_v).
         """
         length = keys.shape[2]
+        self._width = max(self._width, length)
         self.keys[layer, :, :, :length].index_copy_(0, slots, keys)
         self.values[layer, :, :, :length].index_copy_(0, slots, values)
 
@@ -196,6 +213,9 @@ class CrossCache:
         return all(bool(part.isfinite().all()) for part in parts)
 
     def clear(self, slot: int) -> None:
-        """Zero the keys and values of a sentence that produced numbers which are not finite."""
-        self.keys[:, slot] = 0.0
-        self.values[:, slot] = 0.0
+        """Zero the keys and values of a sentence that produced numbers which are not finite.
+
+        Its padding is not finite either, so all that batches have ever written goes.
+        """
+        for table in (self.keys, self.values):
+            table[:, slot, :, : self._width] = 0.0

@@ -214,18 +214,18 @@ class CachedNetwork:
             sources, destinations, pasts = zip(*moves.rows, strict=True)
             self._cache.copy_rows(self._ids(sources), self._ids(destinations), max(pasts))
             if not self._cache.are_finite(sources, max(pasts)):
-                self._cache.clear_rows(sources)
+                self._cache.clear_rows(sources, max(pasts))
         for source, destination, length in moves.slots:
             self._cross_cache.move(source, destination, length)
 
     def leave(self, slot: Slot, num_past: int) -> None:
-        """Take note that a sentence of so many steps leaves before anybody knows its numbers."""
+        """Take note that a sentence of so many steps leaves whose numbers may not be finite."""
         length = len(slot.request.source_ids)
         is_finite = self._cross_cache.is_finite(slot.index, length)
         if not (is_finite and self._cache.are_finite(slot.rows, num_past)):
-            self.clear(slot)
+            self.clear(slot, num_past)
 
-    def clear(self, slot: Slot) -> None:
-        """Zero what a sentence left that is not finite: what is masked must be."""
-        self._cache.clear_rows(slot.rows)
+    def clear(self, slot: Slot, num_past: int) -> None:
+        """Zero what a sentence of so many steps left that is not finite: what is masked must be."""
+        self._cache.clear_rows(slot.rows, num_past)
         self._cross_cache.clear(slot.index)

@@ -51,14 +51,40 @@ def test_copied_rows_carry_only_the_past_that_was_named() -> None:
     assert cache.replaced[0][1, :, 0, 7].tolist() == [3.0, 1.0, 1.0, 3.0]
 
 
-def test_cleared_rows_are_zero_in_every_state_and_no_other_row_is() -> None:
+def test_cleared_rows_are_zero_in_the_columns_written_and_nothing_else_is_touched() -> None:
     cache = row_cache(max_rows=3, max_length=4)
+    for num_past in range(3):
+        cache.advance(3, num_past)
     for table in (*cache.growing, *cache.replaced):
         table.fill_(torch.nan)
-    cache.clear_rows([0, 2])
-    for table in (*cache.growing, *cache.replaced):
-        assert not table[:, [0, 2]].any()
+    cache.clear_rows([0, 2], 2)
+    for table in cache.growing:
+        assert not table[:, [0, 2], :, 1:3].any()
+        assert table[:, [0, 2], :, 3:].isnan().all()
+        assert table[:, [0, 2], :, 0].isnan().all()
         assert table[:, 1].isnan().all()
+    (table,) = cache.replaced
+    assert not table[:, [0, 2]].any()
+    assert table[:, 1].isnan().all()
+
+
+def test_what_is_no_number_does_not_stay_behind_when_columns_move_to_the_front() -> None:
+    cache = row_cache(max_rows=3, max_length=4)
+    for step in range(8):
+        cache.advance(2, min(step, 3))
+        for table in cache.growing:
+            table[:, :2, :, cache.column] = torch.tensor([1.0, torch.nan]).view(1, 2, 1, 1)
+    for row in (0, 1):
+        cache.clear_rows([row], 8)
+    for table in cache.growing:
+        table[1, 1, :, 7] = torch.nan
+        table[0, 1, :, 7] = 2.0
+    cache.advance(2, 3)
+    assert not cache.are_finite([0, 1], 4)
+    for table in cache.growing:
+        assert table[1, 1, 0, 2].isnan().all()
+        assert not table[1, :, :, 5:].any()
+        assert (table[0, 1, :, 7] == 2.0).all(), "what is finite is left as it is"
 
 
 def test_a_history_takes_every_rows_token_at_its_own_position() -> None:
@@ -81,5 +107,8 @@ def test_encoder_output_is_written_by_slot_and_moves_whole() -> None:
     assert torch.equal(cross.keys[1, 2, :, :4], keys[0])
     cross.move(2, 1, 4)
     assert torch.equal(cross.values[1, 1, :, :4], values[0])
+    cross.values[:, 1].fill_(torch.nan)
     cross.clear(1)
-    assert not cross.keys[:, 1].any()
+    assert not cross.keys[:, 1, :, :4].any()
+    assert not cross.values[:, 1, :, :4].any()
+    assert cross.values[:, 1, :, 4:].isnan().all(), "no batch has been so long"
