@@ -42,8 +42,15 @@ class Backend(Protocol):
         """
         ...
 
-    def attention(self, request: DecodeRequest, token_ids: Sequence[int]) -> FloatArray:
-        """Weights (T, S) while these tokens, at least one, of a sentence that ended were chosen."""
+    def attention(
+        self, request: DecodeRequest, hypotheses: Sequence[Sequence[int]]
+    ) -> list[FloatArray]:
+        """Weights (T, S) while the tokens of a sentence's hypotheses were chosen.
+
+        Args:
+            request: Of a sentence that has just ended: its places are free.
+            hypotheses: Tokens of at most as many as it had beams, of each at least one.
+        """
         ...
 
     def num_waiting(self) -> int:

@@ -62,26 +62,39 @@ class Int8Backend:
         self._running: dict[int, tuple[int, list[int]]] = {}
         self._num_encoded_tokens = 0
 
-    def attention(self, request: DecodeRequest, token_ids: Sequence[int]) -> FloatArray:
-        """Weights (T, S) by a pass in free places; see `Backend.attention`."""
-        row, slot = np.array(self._free_rows[:1]), np.array(self._free_slots[:1], dtype=np.int32)
-        source = np.array(request.source_ids, dtype=np.int32)
-        self._session.encode(source, np.array([len(source)], dtype=np.int32), slot)
-        fed = fed_tokens(request, token_ids)
-        weights = np.zeros((len(fed), len(source)), dtype=np.float32)
-        best, attended = np.zeros((1, 1), dtype=np.int64), np.zeros(1, dtype=np.int64)
-        for position, token in enumerate(fed):
+    def attention(
+        self, request: DecodeRequest, hypotheses: Sequence[Sequence[int]]
+    ) -> list[FloatArray]:
+        """Weights (T, S) by one pass for all, a row each, in free places; see `Backend.attention`.
+
+        The longest go first, so that those that still have tokens are the first rows.
+        """
+        order = sorted(range(len(hypotheses)), key=lambda one: -len(hypotheses[one]))
+        fed = [fed_tokens(request, hypotheses[one]) for one in order]
+        rows = np.array(self._free_rows[: len(fed)])
+        slot, source = self._free_slots[0], np.array(request.source_ids, dtype=np.int32)
+        self._session.encode(
+            source, np.array([len(source)], dtype=np.int32), np.array([slot], dtype=np.int32)
+        )
+        weights = [np.zeros((len(tokens), len(source)), dtype=np.float32) for tokens in fed]
+        for position in range(len(fed[0])):
+            tokens = np.array([one[position] for one in fed if position < len(one)])
+            num = len(tokens)
+            attended = np.zeros((num, len(source)), dtype=np.float32)
             self._session.feed(
-                np.array([token]),
-                row,
-                slot.astype(np.int64),
-                np.array([position]),
-                np.zeros((1, 1), dtype=np.float32),
-                best,
+                tokens,
+                rows[:num],
+                np.full(num, slot),
+                np.full(num, position),
+                np.zeros((num, 1), dtype=np.float32),
+                np.zeros((num, 1), dtype=np.int64),
+                np.zeros(num, dtype=np.int64),
                 attended,
-                weights[position : position + 1],
             )
-        return weights[-len(token_ids) :]
+            for own, one in zip(weights, attended, strict=False):
+                own[position] = one
+        found = dict(zip(order, weights, strict=True))
+        return [found[one][-len(hypotheses[one]) :] for one in range(len(hypotheses))]
 
     def num_encoded_tokens(self) -> int:
         """Source tokens encoded so far; none of them is padding."""

@@ -42,9 +42,11 @@ class TorchBackend:
     def _ids(self, values: Sequence[int]) -> Tensor:
         return torch.tensor(values, dtype=torch.int64, device=self._device)
 
-    def attention(self, request: DecodeRequest, token_ids: Sequence[int]) -> FloatArray:
-        """Weights (T, S) by a pass of the plain network; see `Backend.attention`."""
-        return forced_attention(self._transformer, request, token_ids)
+    def attention(
+        self, request: DecodeRequest, hypotheses: Sequence[Sequence[int]]
+    ) -> list[FloatArray]:
+        """Weights (T, S) by a pass of the plain network for each; see `Backend.attention`."""
+        return [forced_attention(self._transformer, request, one) for one in hypotheses]
 
     def num_encoded_tokens(self) -> int:
         """Source tokens encoded so far, with the padding of their batches or buckets."""

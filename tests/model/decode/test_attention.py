@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from model.config import SearchConfig
 from model.decode import attention
 from model.decode.backends.cuda.backend import GridBackend
 from model.decode.backends.cuda.recording import Rerun
+from model.decode.backends.int8 import Int8Backend
 from model.decode.backends.plain.backend import PlainBackend
 from model.decode.session import DecodeRequest, DecodingSession, Hypothesis
 from model.native import kernels
@@ -96,6 +98,40 @@ def test_what_runs_beside_it_and_what_it_finds_stay_the_same() -> None:
     asked, expected = (_found(_int8("post-norm, tied"), *all_) for all_ in (requests, plain))
     bare = [tuple(structs.replace(one, attention=None) for one in each) for each in asked]
     assert bare == expected
+
+
+class _Counted:
+    """A session of the kernels that counts what is encoded and fed."""
+
+    def __init__(self, session: Any) -> None:
+        self._session = session
+        self.calls: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("encode", "feed"):
+            self.calls.append(name)
+        return getattr(self._session, name)
+
+
+@pytest.mark.parametrize("shape", ["post-norm, tied", "ssru"])
+def test_hypotheses_side_by_side_have_the_weights_that_each_has_alone(shape: str) -> None:
+    rng = random.Random(8)
+    session = _int8(shape)
+    backend = session._backend
+    assert isinstance(backend, Int8Backend)
+    request = random_request(rng, SEARCH)
+    session.admit([random_request(rng, replace(SEARCH, with_attention=False, max_length=18))])
+    session.step()
+    hypotheses = [(5, 6), (7, 8, 9, 10, 11), (12,), (5, 9, 4)]
+    alone = [backend.attention(request, [one])[0] for one in hypotheses]
+    counted = _Counted(backend._session)
+    backend._session = counted  # type: ignore[assignment]
+    together = backend.attention(request, hypotheses)
+    num_fed = len(request.prefix_ids) + 4
+    assert counted.calls == ["encode", *["feed"] * num_fed]
+    for one, mine, its_own in zip(hypotheses, together, alone, strict=True):
+        assert mine.shape == (len(one), len(request.source_ids))
+        np.testing.assert_array_equal(mine, its_own)
 
 
 def test_more_weights_than_the_bound_are_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
