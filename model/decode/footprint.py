@@ -1,4 +1,4 @@
-"""Limits of a checkpoint's session, and the least memory it takes when all of them are used.
+"""Limits of a checkpoint's session, and the memory that its caches take when all are used.
 
 Owns both, and the comparison with what a process may have, which `model.system.devices` tells. A
 checkpoint from elsewhere says how long sentences are; what it says must not be more than the
@@ -6,7 +6,7 @@ machine has. Pure; imports no torch.
 """
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from model.cells import StateShape, describe_cell
@@ -17,10 +17,34 @@ from model.request import SessionLimits
 from model.system.host_memory import readable_bytes
 
 _BYTES_OF_A_NUMBER = 2  # half precision: no backend keeps less
+
+EAGER_COLUMNS = 2
+"""Columns that the eager backend has for each position of the longest target."""
+
 _BYTES_OF_A_STATE = 4  # of one that is replaced at every step
 _BYTES_OF_A_TOKEN = 16  # token, log probability, parent and source of each place
 _BYTES_OF_A_POSITION = 4
 _BYTES_OF_A_FLOAT = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheTables:
+    """Sizes of a backend's caches.
+
+    Attributes:
+        number_bytes: Of each number of the past and of the encoder's output.
+        columns: Of the past, for each position of the longest target.
+    """
+
+    number_bytes: int = _BYTES_OF_A_NUMBER
+    columns: int = 1
+
+
+LEAST_TABLES = CacheTables()
+"""The least that any backend has."""
+
+EAGER_FLOAT32_TABLES = CacheTables(number_bytes=_BYTES_OF_A_FLOAT, columns=EAGER_COLUMNS)
+"""Of float32 on a CPU."""
 
 FEWEST_SLOTS = 16
 """That a grid on a GPU begins with, where limits allow as many."""
@@ -52,24 +76,26 @@ def table_bytes(manifest: Manifest, limits: SessionLimits) -> int:
     return 2 * longest * manifest.network.d_model * _BYTES_OF_A_POSITION
 
 
-def cache_bytes(manifest: Manifest, limits: SessionLimits) -> int:
+def cache_bytes(
+    manifest: Manifest, limits: SessionLimits, tables: CacheTables = LEAST_TABLES
+) -> int:
     """Bytes of states and tokens of every row's past, and of keys and values of every source.
 
     The past of a row is what its cell keeps: states a position, or one however long it is.
     """
     network = manifest.network
-    node = network.num_heads * (network.query_width + network.value_width) * _BYTES_OF_A_NUMBER
+    node = network.num_heads * (network.query_width + network.value_width) * tables.number_bytes
     past = limits.max_rows * limits.max_target_length
     sources = limits.max_slots * limits.max_source_length * node
-    states = sum(_state_bytes(state, limits) for state in describe_cell(network).states)
+    states = sum(_state_bytes(state, limits, tables) for state in describe_cell(network).states)
     return network.num_decoder_layers * (states + sources) + past * _BYTES_OF_A_TOKEN
 
 
-def _state_bytes(state: StateShape, limits: SessionLimits) -> int:
+def _state_bytes(state: StateShape, limits: SessionLimits, tables: CacheTables) -> int:
     """Bytes of one state of all rows in one layer."""
     num_bytes = limits.max_rows * state.num_heads * state.width
     if state.grows:
-        return num_bytes * limits.max_target_length * _BYTES_OF_A_NUMBER
+        return num_bytes * limits.max_target_length * tables.columns * tables.number_bytes
     return num_bytes * _BYTES_OF_A_STATE
 
 
@@ -132,7 +158,12 @@ def fitting_rows(
 
 
 def check_footprint(
-    manifest: Manifest, limits: SessionLimits, limit: int | None, *, with_shortlist: bool = False
+    manifest: Manifest,
+    limits: SessionLimits,
+    limit: int | None,
+    *,
+    with_shortlist: bool = False,
+    tables: CacheTables = LEAST_TABLES,
 ) -> int:
     """The bytes that tables and caches take, if they fit.
 
@@ -141,11 +172,12 @@ def check_footprint(
         limits: Of its session.
         limit: Bytes that there are; None lets everything pass.
         with_shortlist: Sentences choose from lists, for which the output layer is kept twice.
+        tables: Of the backend that runs them (`model.decode.backends.opening.cache_tables`).
 
     Raises:
         ConfigError: They do not; the message names the values, what they need and the limit.
     """
-    num_bytes = table_bytes(manifest, limits) + cache_bytes(manifest, limits)
+    num_bytes = table_bytes(manifest, limits) + cache_bytes(manifest, limits, tables)
     num_bytes += shortlist_bytes(manifest) if with_shortlist else 0
     if limit is not None and num_bytes > limit:
         prefix = manifest.max_prefix_length - 1  # without the start token

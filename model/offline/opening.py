@@ -6,6 +6,7 @@ Owns what commands and workers of bulk jobs do alike before the first text.
 from pathlib import Path
 
 from model.checkpoint.manifest import CONFIG_FILE
+from model.decode.backends.opening import cache_tables
 from model.decode.footprint import check_footprint, session_limits
 from model.errors import CheckpointError, ConfigError
 from model.loading import Runnable
@@ -34,6 +35,9 @@ def opened_translator(
             limits,
             memory_limit(device),
             with_shortlist=checkpoint.shortlist is not None,
+            tables=cache_tables(
+                checkpoint.manifest.network, compute_type=checkpoint.compute_type, device=device
+            ),
         )
     except ConfigError as error:
         raise CheckpointError(directory / CONFIG_FILE, str(error)) from error

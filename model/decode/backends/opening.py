@@ -6,18 +6,35 @@ Which backend in PyTorch a float network gets is `model.decode.backends.floats`.
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from model.config import SpecialTokens
+from model.config import ModelConfig, SpecialTokens
 from model.decode.backends.base import Backend
 from model.decode.backends.int8 import Int8Backend
+from model.decode.footprint import EAGER_FLOAT32_TABLES, LEAST_TABLES, CacheTables
 from model.native.network import Int8Network
 from model.request import SessionLimits
 from model.shortlist import Shortlist
+from model.system.devices import device_type
 
 if TYPE_CHECKING:
     from model.nn.transformer import Transformer
 
 Network: TypeAlias = "Transformer | Int8Network"
 """What a session can run."""
+
+
+def cache_tables(config: ModelConfig, *, compute_type: str, device: object) -> CacheTables:
+    """What caches are made of in the backend that a network gets.
+
+    Args:
+        config: Sizes of the network.
+        compute_type: Its arithmetic; not "auto".
+        device: Where it runs: a name or a `torch.device`.
+    """
+    if compute_type != "float32" or device_type(device) != "cpu":
+        return LEAST_TABLES
+    from model.decode.backends.floats import slow_reason  # noqa: PLC0415  # loads torch
+
+    return EAGER_FLOAT32_TABLES if slow_reason(config) is None else LEAST_TABLES
 
 
 def open_backend(

@@ -13,7 +13,9 @@ from model.checkpoint.description.config_file import read_manifest
 from model.checkpoint.files.checksums import fingerprint
 from model.checkpoint.manifest import CONFIG_FILE, Manifest
 from model.config import SearchConfig
+from model.decode.backends.opening import cache_tables
 from model.decode.footprint import (
+    CacheTables,
     cache_bytes,
     check_footprint,
     fitting_rows,
@@ -30,7 +32,7 @@ from model.errors import (
     DragomanError,
     MemoryShortageError,
 )
-from model.loading import Runnable, load_for_decoding
+from model.loading import Runnable, automatic_compute_type, load_for_decoding
 from model.native.packed_folder import PackedFolder
 from model.system.devices import free_bytes, memory_limit, resolve_device, use_unplanned_attention
 from model.system.shortage import reporting_shortage
@@ -170,6 +172,7 @@ def _check_footprints(configure: Configure, limit: int | None, *, device: str) -
                 least_limits(limits) if device == "cuda" else limits,
                 num_left,
                 with_shortlist=configure.shortlist,
+                tables=_cache_tables(manifest, configure, device=device),
             )
         except ConfigError as error:
             raise CheckpointError(
@@ -179,6 +182,13 @@ def _check_footprints(configure: Configure, limit: int | None, *, device: str) -
         num_left = None if num_left is None else num_left - num_bytes
 
     _for_each(configure.checkpoint_paths, check)
+
+
+def _cache_tables(manifest: Manifest, configure: Configure, *, device: str) -> CacheTables:
+    compute_type = configure.compute_type
+    if compute_type == "auto":
+        compute_type = automatic_compute_type(manifest, device)
+    return cache_tables(manifest.network, compute_type=compute_type, device=device)
 
 
 def _open_lane(

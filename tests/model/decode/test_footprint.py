@@ -8,9 +8,13 @@ import torch
 
 from model.checkpoint.description.config_file import read_manifest
 from model.checkpoint.manifest import Manifest
+from model.config import DecoderCell
+from model.decode.backends.eager.backend import EagerBackend
 from model.decode.backends.eager.cache import CrossCache, RowCache
+from model.decode.backends.opening import cache_tables
 from model.decode.footprint import (
     FEWEST_SLOTS,
+    LEAST_TABLES,
     cache_bytes,
     check_footprint,
     fitting_rows,
@@ -21,6 +25,7 @@ from model.decode.footprint import (
 from model.errors import ConfigError
 from model.nn.self_attention import SelfAttention
 from model.nn.ssru import SSRU
+from model.nn.transformer import Transformer
 from model.request import SessionLimits
 from model.system.devices import memory_limit
 from model.system.host_memory import host_limit
@@ -51,6 +56,37 @@ def test_no_backend_keeps_less_than_the_sum(manifest: Manifest) -> None:
     places = LIMITS.max_rows * LIMITS.max_target_length
     assert cache_bytes(manifest, LIMITS) == kept + 16 * places
     assert table_bytes(manifest, LIMITS) == 2 * 40 * 32 * 4
+
+
+@pytest.mark.parametrize("cell", ["self-attention", "ssru"])
+def test_float32_on_a_cpu_is_counted_as_it_is_allocated(
+    manifest: Manifest, cell: DecoderCell
+) -> None:
+    network = replace(manifest.network, decoder_cell=cell)
+    counted = replace(manifest, network=network)
+    transformer = Transformer(network).eval()
+    backend = EagerBackend(transformer, tokens=manifest.tokens, limits=LIMITS)
+    rows, cross = backend._network._cache, backend._network._cross_cache
+    tables = cache_tables(network, compute_type="float32", device="cpu")
+    kept = sum(t.nbytes for t in (*rows.growing, *rows.replaced, cross.keys, cross.values))
+    places = LIMITS.max_rows * LIMITS.max_target_length
+    assert cache_bytes(counted, LIMITS, tables) == kept + 16 * places
+    needed = check_footprint(counted, LIMITS, None, tables=tables)
+    assert needed > check_footprint(counted, LIMITS, None)
+    with pytest.raises(ConfigError, match="there are at most"):
+        check_footprint(counted, LIMITS, needed - 1, tables=tables)
+
+
+def test_what_keeps_the_least_is_counted_as_that(manifest: Manifest) -> None:
+    network = manifest.network
+    plain = replace(network, position="rope")
+    for config, compute_type, device in (
+        (network, "int8", "cpu"),
+        (network, "bfloat16", "cuda"),
+        (network, "float32", "cuda:1"),
+        (plain, "float32", "cpu"),
+    ):
+        assert cache_tables(config, compute_type=compute_type, device=device) == LEAST_TABLES
 
 
 def test_an_ssru_keeps_as_much_of_a_long_past_as_of_a_short_one(manifest: Manifest) -> None:

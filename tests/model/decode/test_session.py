@@ -7,6 +7,7 @@ import torch
 from msgspec import structs
 
 from model.config import SearchConfig
+from model.decode.backends.eager import cache
 from model.decode.backends.eager.backend import EagerBackend
 from model.decode.backends.eager.cached import CachedNetwork
 from model.decode.backends.eager.slots import Slot
@@ -113,7 +114,11 @@ def test_in_float32_a_crowd_changes_a_sentence_only_at_ties() -> None:
     assert num_ties <= 2
 
 
-def test_past_the_end_of_the_cache_columns_wrap_without_a_trace() -> None:
+@pytest.mark.parametrize("num_spare", [64, 2], ids=["at the end", "as soon as there is room"])
+def test_columns_move_to_the_front_without_a_trace(
+    monkeypatch: pytest.MonkeyPatch, num_spare: int
+) -> None:
+    monkeypatch.setattr(cache, "_SPARE_COLUMNS", num_spare)
     transformer = small_transformer(eos_bias=-20.0)
     search = SearchConfig(beam_size=2, max_length=20)
     rng = random.Random(3)

@@ -3,31 +3,58 @@
 Owns where it lies. Two facts make the layout of keys and values:
 
 * Every row writes one column a step, and all rows write the same one, so a step is one slice
-  assignment and a row's past is the last columns of the table. When the table is full its last
-  columns move to the front; twice the longest past makes that rare.
+  assignment and a row's past is the last columns of the table. When those have come far enough
+  from the front they move there, at the latest when the table is full: twice the longest past
+  makes that rare. Where nothing has a past, the next column is the first.
 * Beams are not reordered here. A row's past is copied only when a parent has a second child
   (`copy_rows`); see ARCHITECTURE, "Children stay in their parent's row".
 
 Tables start as zeros, so that what a shorter row has not written is finite and can be masked. On a
-CPU they are the system's zeros: address space that becomes memory where it is written, so that a
-session laid out for long sentences costs what its sentences need.
+CPU they are the system's zeros: address space that becomes memory page by page where it is
+written, so that a session laid out for long sentences costs what its sentences need, about twice
+the columns of the longest. At the most it is all that `model.decode.footprint` counts.
 """
 
+import math
+import mmap
 from collections.abc import Sequence
+from contextlib import suppress
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from model.cells import StateShape
 from model.config import ModelConfig
+from model.decode.footprint import EAGER_COLUMNS
+
+_SPARE_COLUMNS = 64
+"""Columns at least between two moves to the front, beside as many as there are of the past."""
 
 
 def _zeros(shape: tuple[int, ...], *, device: torch.device, dtype: torch.dtype) -> Tensor:
-    known = {torch.float32: np.float32, torch.float64: np.float64}
-    if device.type == "cpu" and dtype in known:
-        return torch.from_numpy(np.zeros(shape, dtype=known[dtype]))
-    return torch.zeros(shape, device=device, dtype=dtype)
+    num_bytes = math.prod(shape) * dtype.itemsize
+    if device.type != "cpu" or not num_bytes:
+        return torch.zeros(shape, device=device, dtype=dtype)
+    return torch.frombuffer(_small_pages(num_bytes), dtype=dtype).view(shape)
+
+
+def _small_pages(num_bytes: int) -> mmap.mmap:
+    """The system's zeros in pages of the usual size.
+
+    A row's stretch of a head is less than a huge page, in which its first column would make
+    memory of all columns, and of the rows beside it.
+
+    Raises:
+        MemoryError: There is not so much address space.
+    """
+    try:
+        pages = mmap.mmap(-1, num_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError as error:
+        raise MemoryError(f"there is no memory for a table of {num_bytes} bytes") from error
+    if hasattr(mmap, "MADV_NOHUGEPAGE"):
+        with suppress(OSError):  # of a kernel that has no huge pages
+            pages.madvise(mmap.MADV_NOHUGEPAGE)
+    return pages
 
 
 class History:
@@ -79,7 +106,7 @@ class RowCache:
         dtype: torch.dtype,
     ) -> None:
         """Allocate for `max_rows` rows of at most `max_length` columns of past."""
-        num_columns = 2 * max_length
+        num_columns = EAGER_COLUMNS * max_length
         self.growing = tuple(
             _zeros(
                 (num_layers, max_rows, state.num_heads, num_columns, state.width),
@@ -102,13 +129,14 @@ class RowCache:
         self._num_columns = num_columns
 
     def advance(self, num_rows: int, num_past: int) -> None:
-        """Open the next column.
+        """Open the next column, the first if there is no past.
 
         Args:
             num_rows: Rows in use, counted from the first.
             num_past: Columns of the past that any of them still needs.
         """
-        if self.column + 1 == self._num_columns:
+        num_used = self.column + 1
+        if not num_past or num_used >= min(self._num_columns, 2 * num_past + _SPARE_COLUMNS):
             self._move_to_front(num_rows, num_past)
         self.column += 1
 

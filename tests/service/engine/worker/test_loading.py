@@ -8,7 +8,13 @@ from model.checkpoint.files.checksums import fingerprint
 from model.checkpoint.shortlist import add_shortlist
 from model.config import LengthLimits
 from model.decode.backends.cuda.buckets import rounded_up
-from model.decode.footprint import check_footprint, least_limits, working_bytes
+from model.decode.footprint import (
+    EAGER_FLOAT32_TABLES,
+    LEAST_TABLES,
+    check_footprint,
+    least_limits,
+    working_bytes,
+)
 from model.decode.session import SessionLimits
 from model.errors import DecodingError
 from model.loading import load_for_decoding
@@ -205,6 +211,17 @@ def test_on_a_gpu_a_start_needs_only_the_least_and_says_what_fits(
     [said] = [record.fields for record in caplog.records if record.message == "gpu_rows"]
     assert (said["checkpoint"], said["max_rows"], said["free_bytes"]) == ("tiny", 4096, num_free)
     assert 64 * 8 <= said["rows_of_longest"] <= said["rows_of_64_tokens"] < 4096
+
+
+def test_float32_on_a_cpu_asks_for_the_caches_that_it_has_itself(checkpoint_path) -> None:
+    manifest = read_manifest(checkpoint_path)
+    for compute_type, tables in (("float32", EAGER_FLOAT32_TABLES), ("int8", LEAST_TABLES)):
+        configure = configuration(checkpoint_path, compute_type=compute_type)
+        limits = loading._session_limits(manifest, configure)
+        needed = check_footprint(manifest, limits, None, tables=tables)
+        loading._check_footprints(configure, needed, device="cpu")
+        with pytest.raises(CheckpointsError, match="there are at most"):
+            loading._check_footprints(configure, needed - 1, device="cpu")
 
 
 def test_checkpoints_share_the_memory_that_there_is(checkpoint_path, monkeypatch):

@@ -1,6 +1,11 @@
-"""Columns wrap, rows are copied, and nothing else moves."""
+"""Columns wrap, rows are copied, and nothing else moves or becomes memory."""
 
+import re
+from pathlib import Path
+
+import pytest
 import torch
+from torch import Tensor
 
 from model.cells import StateShape
 from model.config import ModelConfig
@@ -23,6 +28,61 @@ def row_cache(*, max_rows: int, max_length: int) -> RowCache:
         device=torch.device("cpu"),
         dtype=torch.float32,
     )
+
+
+SMAPS = Path("/proc/self/smaps")
+
+
+def resident_bytes(tables: tuple[Tensor, ...]) -> int:
+    """Memory of the stretches of address space in which tables lie."""
+    num_bytes = 0
+    stretches = re.split(r"^(?=[0-9a-f]+-[0-9a-f]+ )", SMAPS.read_text(), flags=re.MULTILINE)
+    for stretch in stretches[1:]:
+        start, end = (int(place, 16) for place in stretch.split(" ", 1)[0].split("-"))
+        if any(t.data_ptr() < end and start < t.data_ptr() + t.nbytes for t in tables):
+            (kilobytes,) = re.findall(r"^Rss: +(\d+) kB", stretch, flags=re.MULTILINE)
+            num_bytes += 1024 * int(kilobytes)
+    return num_bytes
+
+
+@pytest.mark.skipif(not SMAPS.exists(), reason="memory is told by Linux")
+def test_short_sentences_make_memory_of_the_columns_that_they_need_alone() -> None:
+    states = (StateShape(num_heads=4, width=64, grows=True),) * 2
+    shape = {"num_layers": 2, "max_rows": 16, "max_length": 520}
+    cache = RowCache(states, **shape, device=torch.device("cpu"), dtype=torch.float32)
+    num_bytes = sum(table.nbytes for table in cache.growing)
+    assert num_bytes > 2**26
+    assert resident_bytes(cache.growing) < num_bytes / 100
+    for step in range(2 * 520 + 100):
+        cache.advance(16, min(step, 3))
+        for table in cache.growing:
+            table[:, :, :, cache.column] = float(step)
+        if step in (0, 520, 2 * 520 + 99):
+            assert resident_bytes(cache.growing) < num_bytes / 8
+    assert cache.growing[0][1, 15, 3, cache.window(4), 63].tolist() == [1136, 1137, 1138, 1139]
+    assert cache.column < 128
+
+
+def test_where_nothing_has_a_past_the_next_column_is_the_first() -> None:
+    cache = row_cache(max_rows=3, max_length=40)
+    for step in range(20):
+        cache.advance(3, step)
+    assert cache.column == 19
+    cache.advance(3, 0)
+    assert cache.column == 0
+
+
+def test_a_table_without_numbers_takes_nothing() -> None:
+    none = RowCache(
+        STATES,
+        num_layers=0,
+        max_rows=3,
+        max_length=4,
+        device=torch.device("cpu"),
+        dtype=torch.float32,
+    )
+    none.advance(3, 0)
+    assert [table.numel() for table in none.growing] == [0, 0]
 
 
 def test_the_last_columns_survive_every_wrap() -> None:
