@@ -9,6 +9,7 @@ A file: magic, sha256 and length of a JSON header; the header; from `_IMAGE_BEGI
 as they lie in memory.
 """
 
+import errno
 import hashlib
 import json
 import logging
@@ -36,6 +37,8 @@ _IMAGE_BEGIN = 2 * 2**20
 """A huge page, so that huge pages can map the image; what the header leaves of it is a hole."""
 _SUFFIX, _PARTIAL = ".packed", ".partial"
 _ABANDONED_SECONDS = 3600.0
+_WITHOUT_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS)
+"""What a file system without hard links says: CIFS, some of FUSE."""
 _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -100,16 +103,14 @@ class PackedFolder:
     def keep(self, checkpoint: str, packed: PackedHere, module: kernels.Kernels) -> None:
         """Write the matrices of a checkpoint; a file that another process has written stays."""
         path = self._file(checkpoint, module)
-        header = _header(checkpoint, packed, module)
         with self._logged("packed_weights_not_kept"):
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             _check_owner(self.path, self.path.lstat(), stat.S_ISDIR)
             self._make_room(_IMAGE_BEGIN + sum(part.nbytes for part in packed.memory.parts))
             partial = self.path / f".{path.name}.{uuid.uuid4().hex}{_PARTIAL}"
             try:
-                _write(partial, header, packed)
-                with suppress(FileExistsError):
-                    path.hardlink_to(partial)  # unlike a rename it replaces nothing
+                _write(partial, _header(checkpoint, packed, module), packed)
+                _give_name(partial, path)
             finally:
                 partial.unlink(missing_ok=True)
 
@@ -161,6 +162,19 @@ def _header(checkpoint: str, packed: PackedHere, module: kernels.Kernels) -> byt
     )
     text = json.dumps(asdict(described)).encode()
     return _START.pack(_MAGIC, hashlib.sha256(text).digest(), len(text)) + text
+
+
+def _give_name(partial: Path, path: Path) -> None:
+    """Give a file its name, unless another one has it."""
+    try:
+        path.hardlink_to(partial)  # unlike a rename it replaces nothing
+    except FileExistsError:
+        return
+    except OSError as error:
+        if error.errno not in _WITHOUT_LINKS:
+            raise
+        if not path.exists():  # what comes at this moment is the same, and goes on with who has it
+            partial.rename(path)
 
 
 def _write(path: Path, header: bytes, packed: PackedHere) -> None:

@@ -1,5 +1,6 @@
 """Packed weights in a folder: one copy for all, and never anything but what was written."""
 
+import errno
 import os
 import re
 import stat
@@ -188,6 +189,46 @@ def test_without_a_place_for_it_everyone_packs_for_themselves(
     small = PackedFolder(path=folder.path, max_bytes=IMAGE_BEGIN)
     assert translations(load(checkpoint, small)) == expected
     assert list(folder.path.iterdir()) == []
+
+
+def test_no_digest_is_made_of_what_there_is_no_room_for(
+    checkpoint: Path, folder: PackedFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(packed_folder, "_header")
+    load(checkpoint, PackedFolder(path=folder.path, max_bytes=IMAGE_BEGIN))
+    assert list(folder.path.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [errno.EPERM, errno.EOPNOTSUPP])
+def test_a_file_system_without_hard_links_keeps_them_too(
+    checkpoint: Path, folder: PackedFolder, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def no_links(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(Path, "hardlink_to", no_links)
+    expected = translations(load(checkpoint, None))
+    assert translations(load(checkpoint, folder)) == expected
+    written = the_file(folder).stat().st_ino
+    monkeypatch.setattr(PackedFolder, "find", lambda *_: None)
+    load(checkpoint, folder)
+    assert the_file(folder).stat().st_ino == written, "who was first stays"
+
+
+def test_any_other_fault_of_a_link_is_logged_and_leaves_nothing(
+    checkpoint: Path,
+    folder: PackedFolder,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def broken(*_: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    caplog.set_level("INFO", logger="dragoman")
+    monkeypatch.setattr(Path, "hardlink_to", broken)
+    load(checkpoint, folder)
+    assert list(folder.path.iterdir()) == []
+    assert [record.message for record in caplog.records] == ["packed_weights_not_kept"]
 
 
 def test_what_was_not_used_for_longest_makes_room(checkpoint: Path, folder: PackedFolder) -> None:
