@@ -24,7 +24,8 @@ def report_checkpoints(
 ) -> None:
     """Log and count what is served, in which arithmetic and why, and what is not.
 
-    Names in the settings that no checkpoint has are an event too: they may be misspelt.
+    Names in the settings that no checkpoint has are an event too, and so is a pivot: they may be
+    misspelt.
 
     Args:
         routes: What is served.
@@ -40,6 +41,7 @@ def report_checkpoints(
     unknown = unknown_names(named, {entry.name for entry in routes.entries})
     if unknown:
         _LOGGER.warning("checkpoint_names_unknown", extra={"fields": unknown})
+    _report_pivot(routes, is_set="pivot" in settings.model_fields_set)
     _report_budget(routes, settings.memory_budget, num_replicas=num_replicas)
 
 
@@ -74,6 +76,14 @@ def _report_loaded(routes: Routes) -> None:
             _LOGGER.warning("slow_compute_type", extra={"fields": fields})
         else:
             _LOGGER.info("checkpoint_served", extra={"fields": fields})
+
+
+def _report_pivot(routes: Routes, *, is_set: bool) -> None:
+    """Log a pivot that somebody has set and no checkpoint has: nothing goes by way of it."""
+    pivot, languages = routes.table.pivot, routes.table.all.languages
+    if is_set and pivot is not None and pivot not in languages:
+        fields = {"pivot": pivot, "languages": sorted(languages)}
+        _LOGGER.warning("pivot_unknown", extra={"fields": fields})
 
 
 def _report_budget(routes: Routes, budget: int | None, *, num_replicas: int) -> None:
