@@ -1,8 +1,8 @@
 """API keys: generation, storage as hashes, parsing and lookup.
 
 Owns the keys files and the comparison. Knows neither HTTP nor what a key opens, which is
-`service.access.access`, nor when files are read again (`service.access.key_store`). A file holds
-one line a key, as TOML:
+`service.access.access`, nor when files are read again (`service.access.key_store`), nor what is
+wrong in a line that is no TOML (`service.access.key_lines`). A file holds one line a key, as TOML:
 
     alice = { sha256 = "…64 hexadecimal digits…", requests_per_minute = 60, admin = true }
 
@@ -17,12 +17,13 @@ import re
 import secrets
 import stat
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
 from model.errors import ConfigError
+from service.access.key_lines import NAME_PATTERN, cause
 from service.bounds import MAX_PER_MINUTE
 
 MIN_KEY_LENGTH = 22
@@ -33,7 +34,7 @@ KEYS_SUFFIX = ".toml"
 
 _PREFIX = "dragoman_"
 _NUM_RANDOM_BYTES = 32
-_NAME = re.compile("[A-Za-z0-9_-]{1,64}")
+_NAME = re.compile(NAME_PATTERN)
 _SHA256 = re.compile("[0-9a-f]{64}")
 _LIMITS = ("requests_per_minute", "characters_per_minute")
 _FIELDS = ("sha256", *_LIMITS, "admin")
@@ -133,28 +134,28 @@ def load_keys(
         ConfigError: Something cannot be read or is not a keys file; the message names place and
             rule, never a value, which could be a key that was pasted in place of its hash.
     """
-    keys = parse_keys(text, "DRAGOMAN_API_KEYS")
-    if text and not keys:
+    found = [(key, "DRAGOMAN_API_KEYS") for key in parse_keys(text, "DRAGOMAN_API_KEYS")]
+    if text and not found:
         raise ConfigError("DRAGOMAN_API_KEYS has no key")
     if path is not None:
-        found = _read_keys(path, may_be_missing=may_be_none)
+        in_file = _read_keys(path, may_be_missing=may_be_none)
         # A named file means a closed server; an empty one would leave it open.
-        if not found and not may_be_none:
+        if not in_file and not may_be_none:
             raise ConfigError(f"the keys file {path} has no key")
-        keys += found
+        found += in_file
     if directory is not None:
         files = keys_files(directory, may_be_missing=may_be_none)
-        found = tuple(key for file in files for key in _read_keys(file, may_be_missing=may_be_none))
-        if not found and not may_be_none:
+        in_files = [key for one in files for key in _read_keys(one, may_be_missing=may_be_none)]
+        if not in_files and not may_be_none:
             raise ConfigError(
                 f"the directory of keys {directory} has no key: it has {len(files)} files whose"
                 f" names end in {KEYS_SUFFIX}"
             )
-        keys += found
-    if len(keys) > MAX_KEYS:
-        raise ConfigError(f"there are {len(keys)} keys; the limit is {MAX_KEYS}")
-    _check_distinct(keys)
-    return KeyRing(keys)
+        found += in_files
+    if len(found) > MAX_KEYS:
+        raise ConfigError(f"there are {len(found)} keys; the limit is {MAX_KEYS}")
+    _check_distinct(found)
+    return KeyRing(tuple(key for key, _ in found))
 
 
 def keys_files(directory: Path, *, may_be_missing: bool = False) -> list[Path]:
@@ -172,7 +173,8 @@ def keys_files(directory: Path, *, may_be_missing: bool = False) -> list[Path]:
     return [entry for entry in entries if entry.suffix == KEYS_SUFFIX and entry.name[0] != "."]
 
 
-def _read_keys(path: Path, *, may_be_missing: bool) -> tuple[ApiKey, ...]:
+def _read_keys(path: Path, *, may_be_missing: bool) -> list[tuple[ApiKey, str]]:
+    """The keys of a file, each with the file's name."""
     try:
         if path.exists() and not path.is_file():
             hint = "; name a directory with DRAGOMAN_API_KEYS_DIR" if path.is_dir() else ""
@@ -180,13 +182,13 @@ def _read_keys(path: Path, *, may_be_missing: bool) -> tuple[ApiKey, ...]:
         content = path.read_text(encoding="utf-8")
     except FileNotFoundError as error:
         if may_be_missing:
-            return ()
+            return []
         raise _unreadable(f"the keys file {path}", path, error) from error
     except OSError as error:
         raise _unreadable(f"the keys file {path}", path, error) from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"the keys file {path} cannot be read: not UTF-8") from error
-    return parse_keys(content, str(path))
+    return [(key, str(path)) for key in parse_keys(content, str(path))]
 
 
 def _unreadable(subject: str, path: Path, error: OSError) -> ConfigError:
@@ -213,13 +215,15 @@ def parse_keys(text: str, source: str) -> tuple[ApiKey, ...]:
     Raises:
         ConfigError: As `load_keys`; `source` is how the message calls the text.
     """
+    text = text.removeprefix("\ufeff")  # as editors of Windows begin a file
     try:
         tables = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # of TOML; numbers and brackets without end
         # Its message can quote the line.
         place = re.search(r"\(at (line \d+, column \d+)\)", str(error))
         where = f" at {place[1]}" if place else ""
-        raise ConfigError(f"{source} is not valid TOML{where}") from None
+        why = cause(text, str(error))
+        raise ConfigError(f"{source} is not valid TOML{where}{why and f': {why}'}") from None
     if len(tables) > MAX_KEYS:
         raise ConfigError(f"{source} has {len(tables)} keys; the limit is {MAX_KEYS}")
     return tuple(
@@ -264,15 +268,18 @@ def _limit(fields: dict[str, object], name: str, where: str) -> int | None:
     return value
 
 
-def _check_distinct(keys: tuple[ApiKey, ...]) -> None:
-    names: set[str] = set()
+def _check_distinct(found: Sequence[tuple[ApiKey, str]]) -> None:
+    """Return if no two keys, each with where it comes from, have one name or are the same."""
+    names: dict[str, str] = {}
     digests: dict[bytes, str] = {}
-    for key in keys:
+    for key, source in found:
         if key.name in names:
-            raise ConfigError(f"two keys have the name {key.name}")
+            raise ConfigError(
+                f"two keys have the name {key.name}: one in {names[key.name]}, one in {source}"
+            )
         if key.sha256 in digests:
             raise ConfigError(f"{key.name} and {digests[key.sha256]} are the same key")
-        names.add(key.name)
+        names[key.name] = source
         digests[key.sha256] = key.name
 
 

@@ -202,7 +202,8 @@ def test_a_variable_without_a_key_is_refused_unless_it_is_empty() -> None:
 def test_a_name_in_both_places_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "keys.toml"
     file.write_text(f'a = {{ sha256 = "{DIGEST}" }}')
-    with pytest.raises(ConfigError, match="two keys have the name a"):
+    words = f"two keys have the name a: one in DRAGOMAN_API_KEYS, one in {file}$"
+    with pytest.raises(ConfigError, match=words):
         load_keys(file, f'a = {{ sha256 = "{"cd" * 32}" }}')
 
 
@@ -231,6 +232,13 @@ def _line(name: str, digit: str) -> str:
     return f'{name} = {{ sha256 = "{digit * 64}" }}\n'
 
 
+def test_a_file_of_an_editor_of_windows_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "keys.toml"
+    lines = f"{_line('alice', 'a')}{_line('bob', 'b')}".replace("\n", "\r\n")
+    file.write_bytes(b"\xef\xbb\xbf" + lines.encode())
+    assert [key.name for key in load_keys(file).keys] == ["alice", "bob"]
+
+
 def test_the_files_of_a_directory_are_read_but_for_what_editors_leave_there(
     tmp_path: Path,
 ) -> None:
@@ -257,7 +265,8 @@ def test_a_name_in_two_files_is_refused_and_so_are_too_many_keys(
 ) -> None:
     for number, digit in enumerate("ab"):
         (tmp_path / f"{number}.toml").write_text(_line("alice", digit))
-    with pytest.raises(ConfigError, match="two keys have the name alice"):
+    words = f"two keys have the name alice: one in {tmp_path}/0.toml, one in {tmp_path}/1.toml$"
+    with pytest.raises(ConfigError, match=words):
         load_keys(None, directory=tmp_path)
     monkeypatch.setattr(service.access.keys, "MAX_KEYS", 1)
     with pytest.raises(ConfigError, match="there are 2 keys; the limit is 1"):
