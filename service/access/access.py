@@ -31,6 +31,11 @@ DOCUMENTED = Depends(_BEARER)
 LIMITED = "rate_limited"
 """Code of the refusals of a caller who has had what a minute allows."""
 
+MAX_KEYLESS = 10
+"""Of an address that is over its limit, so many times the limit are read to look for a key."""
+
+_KEYLESS = "keyless_requests"
+_USE_HEADER = "; with a key send it as Authorization: Bearer KEY"
 _SCHEMES = frozenset({"bearer", "deepl-auth-key"})
 
 
@@ -170,17 +175,36 @@ class Access:
         """The caller by what is known before the body is read; counts one request of theirs.
 
         Returns:
-            None when a key may still come with the body; the request counts for its address until
-            it has come.
+            None when a key may still come with the query string or the body; the request counts
+            for its address until it has come. Of an address that is over its limit some more are
+            waited for, which only a key excuses.
 
         Raises:
             RequestError: A 403 or 429.
         """
-        presented = _bearer(request)
-        if presented is None and self._keys.is_guarded:
-            await self._spend_request(self._anonymous(request))
+        if _bearer(request) is None and self._keys.is_guarded:
+            await self._spend_until_key(request)
             return None
-        return await self._admit(request, presented)
+        return await self.admit_by_header(request)
+
+    async def admit_by_header(self, request: Request) -> Caller:
+        """The caller where a key comes with the header alone; counts one request of theirs.
+
+        One that is refused counts for its address.
+
+        Raises:
+            RequestError: A 401, 403 or 429.
+        """
+        try:
+            key = self._known(request, _bearer(request))
+            if key is None:
+                self._check_not_required()
+        except RequestError:
+            await self._spend_request(self._anonymous(request))
+            raise
+        caller = self._anonymous(request) if key is None else _caller(key, self._policy)
+        await self._spend_request(caller)
+        return caller
 
     async def admit_with(self, request: Request, api_key: object) -> Caller:
         """The caller by a value that came for a key after `admit` had found none.
@@ -189,18 +213,28 @@ class Access:
             RequestError: A 401, 403 or 429.
         """
         anonymous = self._anonymous(request)  # it was counted
+        over_limit = context_of(request).over_limit
         presented = None
         if api_key not in (None, ""):
             # Something else than a string, such as two keys, is a wrong key.
             presented = api_key if isinstance(api_key, str) else ""
-        key = self._known(request, presented)
+        try:
+            key = self._known(request, presented)
+            if key is None:
+                self._check_not_required()
+        except RequestError:
+            if over_limit is None:
+                raise
+            key = None
         if key is None:
-            self._check_not_required()
+            if over_limit is not None:
+                raise RequestError(over_limit)
             return anonymous
-        if anonymous.requests_per_minute is not None:
-            await self._limiter.give_back(
-                "requests", anonymous.identity, limit=anonymous.requests_per_minute
-            )
+        kind, limit = "requests", anonymous.requests_per_minute
+        if limit is not None:
+            if over_limit is not None:
+                kind, limit = _KEYLESS, limit * MAX_KEYLESS
+            await self._limiter.give_back(kind, anonymous.identity, limit=limit)
         caller = _caller(key, self._policy)
         await self._spend_request(caller)
         return caller
@@ -219,25 +253,12 @@ class Access:
                 limit=limit,
             )
         if limit is not None and num_characters:
-            await self._spend("characters", caller.identity, limit=limit, cost=num_characters)
+            await self._spend("characters", caller, limit=limit, cost=num_characters)
         self._counts.add(caller.identity, num_characters)
 
     def num_characters(self, caller: Caller) -> int:
         """Characters that a caller was let translate since the server started."""
         return self._counts.of(caller.identity)
-
-    async def _admit(self, request: Request, presented: str | None) -> Caller:
-        """The caller of a request; one that is refused counts for its address."""
-        try:
-            key = self._known(request, presented)
-            if key is None:
-                self._check_not_required()
-        except RequestError:
-            await self._spend_request(self._anonymous(request))
-            raise
-        caller = self._anonymous(request) if key is None else _caller(key, self._policy)
-        await self._spend_request(caller)
-        return caller
 
     def _check_not_required(self) -> None:
         if self.needs_key:
@@ -266,19 +287,39 @@ class Access:
             characters_per_minute=policy.characters_per_minute,
         )
 
+    async def _spend_until_key(self, request: Request) -> None:
+        """Count a request for its address, or with those that only a key excuses.
+
+        Who shares an address with strangers can translate with a key in the body, and strangers
+        have no more bodies read than that takes.
+
+        Raises:
+            RequestError: A 429: there are too many of both.
+        """
+        anonymous = self._anonymous(request)
+        try:
+            await self._spend_request(anonymous)
+        except RequestError as error:
+            limit = (anonymous.requests_per_minute or 0) * MAX_KEYLESS
+            await self._spend(_KEYLESS, anonymous, limit=limit, cost=1)
+            context_of(request).over_limit = error.problem
+
     async def _spend_request(self, caller: Caller) -> None:
         limit = caller.requests_per_minute
         if limit is not None:
-            await self._spend("requests", caller.identity, limit=limit, cost=1)
+            await self._spend("requests", caller, limit=limit, cost=1)
 
-    async def _spend(self, kind: str, identity: str, *, limit: int, cost: int) -> None:
-        seconds = await self._limiter.spend(kind, identity, limit=limit, cost=cost)
+    async def _spend(self, kind: str, caller: Caller, *, limit: int, cost: int) -> None:
+        seconds = await self._limiter.spend(kind, caller.identity, limit=limit, cost=cost)
         if seconds is not None:
+            what = f"{limit} {kind.replace('_', ' ')} a minute"
+            whose = "" if caller.has_key else " for this address"
+            advice = _USE_HEADER if kind == _KEYLESS else ""
             raise RequestError(
                 Problem(
                     status=429,
                     code=LIMITED,
-                    message=f"Slowdown: the limit is {limit} {kind} a minute",
+                    message=f"Slowdown: the limit is {what}{whose}{advice}",
                     value=cost,
                     limit=limit,
                     retry_after_seconds=seconds,

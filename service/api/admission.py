@@ -206,9 +206,9 @@ class Admission:
         Raises:
             RequestError: A 400, 401, 403, 408, 413, 429 or 503.
         """
-        caller = await self.access.admit(request)
-        if caller is None and contract.key_name is None:
-            caller = await self.access.admit_with(request, None)
+        access = self.access
+        admit = access.admit_by_header if contract.key_name is None else access.admit
+        caller = await admit(request)
         if caller is not None and needs_room:
             self.front.in_flight.check_room()
         if not contract.takes_forms:

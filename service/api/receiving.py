@@ -114,9 +114,9 @@ class Receiving:
             RequestError: A 400, 401, 403, 408, 413, 415, 429 or 503.
             ClientGoneError: The client left while sending.
         """
-        caller = await self.access.admit(request)
-        if caller is None and contract.key_name is None:
-            caller = await self.access.admit_with(request, None)
+        access = self.access
+        admit = access.admit_by_header if contract.key_name is None else access.admit
+        caller = await admit(request)
         self.front.check_ready()
         check_encoding(request)
         check_announced(request, max_bytes=self.queue.limits.max_bytes)
@@ -151,9 +151,7 @@ class Receiving:
         Raises:
             RequestError: A 401, 403, 404 or 429.
         """
-        caller = await self.access.admit(request)
-        if caller is None:
-            caller = await self.access.admit_with(request, None)
+        caller = await self.access.admit_by_header(request)
         return self.queue.find(job_id, owner_of(caller).key_name)
 
     async def result(

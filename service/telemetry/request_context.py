@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from starlette.requests import Request
 from starlette.types import Scope
 
+from service.errors import Problem
 from service.labels import Served
 from service.priority import Priority
 
@@ -34,6 +35,7 @@ class RequestContext:
         served: The pair and the checkpoint, once they are known.
         key_name: Of the API key that was used; never the key.
         trace_id: Of the trace that the request belongs to; None where nothing is traced.
+        over_limit: Why it is refused unless a key comes with its body; None if it is not.
     """
 
     request_id: str
@@ -47,6 +49,7 @@ class RequestContext:
     served: Served | None = None
     key_name: str | None = None
     trace_id: str | None = None
+    over_limit: Problem | None = None
 
 
 def attach_context(scope: Scope, context: RequestContext) -> None:

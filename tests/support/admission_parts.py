@@ -107,6 +107,10 @@ class Parts:
             return None
         return self._caller(has_key=self._has_header)
 
+    async def admit_by_header(self, _request: Request) -> Caller:
+        self.steps.append("admit by header")
+        return self._caller(has_key=self._has_header)
+
     async def admit_with(self, _request: Request, api_key: object) -> Caller:
         self.steps.append(f"admit with {api_key}")
         return self._caller(has_key=api_key is not None)

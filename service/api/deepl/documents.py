@@ -127,9 +127,7 @@ def build_documents(
 
     async def shown(request: Request, document_id: str) -> DocumentJob:
         """The job whose key the request shows."""
-        caller = await admission.access.admit(request)
-        if caller is None:
-            caller = await admission.access.admit_with(request, None)
+        caller = await admission.access.admit_by_header(request)
         values = await admission.readers.of(caller).read_values(request)
         key = values.get("document_key")
         receiving.queue.find(document_id, owner_of(caller).key_name)

@@ -4,82 +4,34 @@ import asyncio
 import json
 import logging
 import threading
-from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
-import httpx
 import pytest
-from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 from starlette.requests import Request
 
 from model.errors import ConfigError
-from service.access.access import Access, AccessPolicy, Caller
+from service.access.access import Access, AccessPolicy
 from service.access.key_store import KeySources, KeyStore
 from service.access.keys import ApiKey, KeyRing
 from service.access.rates import RateLimiter
-from service.app import create_app
 from service.errors import RequestError
 from service.front import Front
 from service.settings import Settings
 from service.telemetry.metrics import Metrics
-
-ALICE, ADMIN, WRONG = (f"{name}-{'k' * 40}" for name in ("alice", "admin", "wrong"))
-TEXT = {"q": "A cat.", "source": "en", "target": "zh"}
-NATIVE = {"texts": "A cat.", "target": "zh"}
-LET_IN = (503, "booting")
-
-
-def _line(name: str, key: str, **fields: int | bool) -> str:
-    return ApiKey(name=name, sha256=sha256(key.encode()).digest(), **fields).line()  # type: ignore[arg-type]
-
-
-@pytest.fixture
-def keys_file(tmp_path: Path) -> Path:
-    file = tmp_path / "keys.toml"
-    lines = (
-        _line("alice", ALICE, requests_per_minute=3),
-        _line("root", ADMIN, is_admin=True),
-    )
-    file.write_text("\n".join(lines))
-    return file
-
-
-class Client:
-    """Sends to one application, each request from a given address."""
-
-    def __init__(self, front: Front | None = None, **settings: object) -> None:
-        self.app: FastAPI = create_app(
-            Settings(checkpoint=Path("none"), **settings),  # type: ignore[arg-type]
-            front=front,
-            clock=lambda: 0.0,
-        )
-
-    def send(
-        self,
-        path: str = "/translate",
-        *,
-        method: str = "POST",
-        key: str | None = None,
-        address: str = "203.0.113.7",
-        headers: Mapping[str, str] | None = None,
-        **content: object,
-    ) -> httpx.Response:
-        async def scenario() -> httpx.Response:
-            transport = httpx.ASGITransport(app=self.app, client=(address, 4711))
-            given = dict(headers or {})
-            if key is not None:
-                given["authorization"] = f"Bearer {key}"
-            async with httpx.AsyncClient(transport=transport, base_url="http://a") as client:
-                return await client.request(method, path, headers=given, **content)  # type: ignore[arg-type]
-
-        return asyncio.run(scenario())
-
-
-def _outcome(reply: httpx.Response) -> tuple[int, str]:
-    return reply.status_code, reply.json()["code"]
+from support.keyed_client import (
+    ADMIN,
+    ALICE,
+    LET_IN,
+    NATIVE,
+    TEXT,
+    WRONG,
+    Client,
+    key_line,
+    outcome,
+    send_unread,
+)
 
 
 def test_a_server_without_keys_is_open_and_ignores_what_clients_send_for_one() -> None:
@@ -90,7 +42,7 @@ def test_a_server_without_keys_is_open_and_ignores_what_clients_send_for_one() -
         client.send(json=TEXT, key="x"),
         client.send("/v1/translate", json=NATIVE, key="x"),
     ):
-        assert _outcome(reply) == LET_IN
+        assert outcome(reply) == LET_IN
 
 
 @pytest.mark.parametrize("path", ["/translate", "/v1/translate"])
@@ -98,11 +50,11 @@ def test_with_keys_a_translation_needs_one(keys_file: Path, path: str) -> None:
     client = Client(api_keys_file=keys_file)
     body = TEXT if path == "/translate" else NATIVE
     reply = client.send(path, json=body)
-    assert _outcome(reply) == (401, "key_required")
+    assert outcome(reply) == (401, "key_required")
     assert reply.headers["www-authenticate"] == "Bearer"
-    assert _outcome(client.send(path, json=body, key=ALICE)) == LET_IN
+    assert outcome(client.send(path, json=body, key=ALICE)) == LET_IN
     reply = client.send(path, json=body, key=WRONG)
-    assert _outcome(reply) == (403, "invalid_api_key")
+    assert outcome(reply) == (403, "invalid_api_key")
     assert reply.json()["error"] == "Invalid API key"
 
 
@@ -110,27 +62,27 @@ def test_libretranslate_clients_send_the_key_as_a_value(keys_file: Path) -> None
     client = Client(api_keys_file=keys_file)
     for content in ({"json": TEXT}, {"data": TEXT}, {"params": TEXT}):
         ((kind, values),) = content.items()
-        for key, outcome in ((ADMIN, LET_IN), (WRONG, (403, "invalid_api_key"))):
+        for key, expected in ((ADMIN, LET_IN), (WRONG, (403, "invalid_api_key"))):
             reply = client.send(**{kind: values | {"api_key": key}})
-            assert _outcome(reply) == outcome, kind
-        assert _outcome(client.send(**{kind: values | {"api_key": ""}})) == (401, "key_required")
+            assert outcome(reply) == expected, kind
+        assert outcome(client.send(**{kind: values | {"api_key": ""}})) == (401, "key_required")
 
 
 @pytest.mark.parametrize("api_key", [7, True, ["a", "b"], {"a": ALICE}, [ALICE]])
 def test_a_value_that_is_no_string_is_a_wrong_key(keys_file: Path, api_key: object) -> None:
     reply = Client(api_keys_file=keys_file).send(json=TEXT | {"api_key": api_key})
-    assert _outcome(reply) == (403, "invalid_api_key")
+    assert outcome(reply) == (403, "invalid_api_key")
 
 
 def test_a_header_goes_before_a_value_and_another_scheme_is_none(keys_file: Path) -> None:
     client = Client(api_keys_file=keys_file)
     both = TEXT | {"api_key": WRONG}
-    assert _outcome(client.send(json=both, key=ADMIN)) == LET_IN
+    assert outcome(client.send(json=both, key=ADMIN)) == LET_IN
     basic = {"authorization": "Basic d3Jvbmc="}
-    assert _outcome(client.send(json=TEXT | {"api_key": ADMIN}, headers=basic)) == LET_IN
+    assert outcome(client.send(json=TEXT | {"api_key": ADMIN}, headers=basic)) == LET_IN
     for value in ("Bearer", "Bearer ", "bearer x"):
         reply = client.send(json=TEXT | {"api_key": ADMIN}, headers={"authorization": value})
-        assert _outcome(reply) == (403, "invalid_api_key")
+        assert outcome(reply) == (403, "invalid_api_key")
 
 
 def test_a_wrong_key_in_the_header_is_refused_before_the_body_is_read(keys_file: Path) -> None:
@@ -157,46 +109,6 @@ def test_a_wrong_key_in_the_header_is_refused_before_the_body_is_read(keys_file:
     assert [item["status"] for item in sent if "status" in item] == [403, 403]
 
 
-def _send_unread(app: FastAPI, **headers: str) -> tuple[int, dict[str, object]]:
-    """Status and content of an answer that must come without a byte of the body."""
-    sent: list[dict[str, Any]] = []
-
-    async def send(message: dict[str, Any]) -> None:
-        sent.append(message)
-
-    async def receive() -> dict[str, object]:
-        raise AssertionError("the body was asked for")
-
-    scope = {
-        "type": "http",
-        "method": "POST",
-        "path": "/translate",
-        "raw_path": b"/translate",
-        "query_string": headers.pop("query", "").encode(),
-        "headers": [(name.replace("_", "-").encode(), headers[name].encode()) for name in headers],
-        "client": ("203.0.113.7", 4711),
-    }
-    asyncio.run(app(scope, receive, send))  # type: ignore[arg-type]
-    return sent[0]["status"], json.loads(sent[1]["body"])
-
-
-def test_an_address_is_counted_before_the_body_is_read(keys_file: Path) -> None:
-    client = Client(api_keys_file=keys_file, requests_per_minute=2)
-    outcomes = [_outcome(client.send(json=TEXT)) for _ in range(2)]
-    assert outcomes == [(401, "key_required")] * 2
-    status, content = _send_unread(client.app, content_type="application/json")
-    assert (status, content["code"]) == (429, "rate_limited")
-
-
-def test_a_key_in_the_body_is_counted_for_itself_and_not_for_its_address(keys_file: Path) -> None:
-    client = Client(api_keys_file=keys_file, requests_per_minute=1)
-    outcomes = [_outcome(client.send(json=TEXT | {"api_key": ALICE})) for _ in range(3)]
-    outcomes.append(_outcome(client.send(params=TEXT | {"api_key": ALICE})))
-    assert outcomes == [LET_IN] * 3 + [(429, "rate_limited")]
-    assert _outcome(client.send(json=TEXT)) == (401, "key_required")
-    assert _outcome(client.send(json=TEXT)) == (429, "rate_limited")
-
-
 def test_a_body_is_small_until_a_key_is_seen(keys_file: Path) -> None:
     client = Client(api_keys_file=keys_file, max_keyless_body_bytes=2048)
     large = TEXT | {"q": "a" * 3000}
@@ -205,26 +117,26 @@ def test_a_body_is_small_until_a_key_is_seen(keys_file: Path) -> None:
         (None, {"data": large | {"api_key": ADMIN}}),
     ):
         reply = client.send(key=key, **content)
-        assert _outcome(reply) == (401, "key_required")
+        assert outcome(reply) == (401, "key_required")
         assert "send the key as Authorization: Bearer KEY" in reply.json()["error"]
         assert reply.json()["value"] > reply.json()["limit"] == 2048
-    assert _outcome(client.send(json=large, key=ADMIN)) == LET_IN
+    assert outcome(client.send(json=large, key=ADMIN)) == LET_IN
     for content in ({"data": large}, {"json": large}):
-        assert _outcome(client.send(params={"api_key": ADMIN}, **content)) == LET_IN
-    assert _outcome(client.send(json=TEXT | {"api_key": ADMIN})) == LET_IN
+        assert outcome(client.send(params={"api_key": ADMIN}, **content)) == LET_IN
+    assert outcome(client.send(json=TEXT | {"api_key": ADMIN})) == LET_IN
     open_to_strangers = Client(
         api_keys_file=keys_file, key_required=False, max_keyless_body_bytes=2048
     )
-    assert _outcome(open_to_strangers.send(json=large)) == LET_IN
+    assert outcome(open_to_strangers.send(json=large)) == LET_IN
 
 
 def test_a_large_body_without_a_key_is_refused_before_it_is_read(keys_file: Path) -> None:
     app = Client(api_keys_file=keys_file).app
     kind = "application/x-www-form-urlencoded"
     length = str(64 * 1024 + 1)
-    assert _send_unread(app, content_type=kind, content_length=length)[0] == 401
+    assert send_unread(app, content_type=kind, content_length=length)[0] == 401
     wrong = {"content_type": kind, "content_length": length, "query": f"api_key={WRONG}"}
-    assert _send_unread(app, **wrong)[0] == 403
+    assert send_unread(app, **wrong)[0] == 403
 
 
 def test_what_strangers_send_never_waits_on_the_thread_of_texts(keys_file: Path) -> None:
@@ -235,7 +147,7 @@ def test_what_strangers_send_never_waits_on_the_thread_of_texts(keys_file: Path)
     held = front.text_thread.submit(release.wait, 10.0)
     large = TEXT | {"q": "a" * 20_000}  # too large to be decoded on the event loop
     for content in ({"json": large}, {"data": large}, {"params": large}):
-        assert _outcome(client.send(**content)) == (401, "key_required")
+        assert outcome(client.send(**content)) == (401, "key_required")
     assert not held.done()
     release.set()
 
@@ -245,7 +157,7 @@ def test_everything_that_translates_nothing_stays_open(keys_file: Path) -> None:
     for path in ("/livez", "/metrics", "/docs", "/openapi.json"):
         assert client.send(path, method="GET").status_code == 200
     for path in ("/readyz", "/languages"):
-        assert _outcome(client.send(path, method="GET")) == LET_IN
+        assert outcome(client.send(path, method="GET")) == LET_IN
 
 
 def test_metrics_can_need_a_key(keys_file: Path) -> None:
@@ -261,80 +173,16 @@ def test_metrics_can_need_a_key(keys_file: Path) -> None:
 def test_a_server_that_needs_keys_does_not_start_without() -> None:
     with pytest.raises(ConfigError, match="DRAGOMAN_KEY_REQUIRED is true, but there is no key"):
         Client(key_required=True)
-    assert _outcome(Client(key_required=None).send(json=TEXT)) == LET_IN
+    assert outcome(Client(key_required=None).send(json=TEXT)) == LET_IN
 
 
 def test_keys_need_not_be_required(keys_file: Path) -> None:
     client = Client(api_keys_file=keys_file, key_required=False, requests_per_minute=2)
-    outcomes = [_outcome(client.send(json=TEXT)) for _ in range(3)]
+    outcomes = [outcome(client.send(json=TEXT)) for _ in range(3)]
     assert outcomes == [LET_IN, LET_IN, (429, "rate_limited")]
-    outcomes = [_outcome(client.send(json=TEXT, key=ALICE)) for _ in range(4)]
+    outcomes = [outcome(client.send(json=TEXT, key=ALICE)) for _ in range(4)]
     assert outcomes == [LET_IN] * 3 + [(429, "rate_limited")]
-    assert _outcome(client.send(json=TEXT | {"api_key": WRONG})) == (429, "rate_limited")
-
-
-def test_a_limit_is_named_and_says_when_to_come_back() -> None:
-    client = Client(requests_per_minute=1)
-    client.send(json=TEXT)
-    reply = client.send(json=TEXT)
-    assert reply.json() == {
-        "error": "Slowdown: the limit is 1 requests a minute",
-        "code": "rate_limited",
-        "value": 1,
-        "limit": 1,
-    }
-    assert 1 <= int(reply.headers["retry-after"]) <= 120
-
-
-def test_addresses_are_counted_apart_and_a_forged_one_is_not_believed() -> None:
-    client = Client(requests_per_minute=1)
-    forged = {"x-forwarded-for": "198.51.100.1"}
-    outcomes = [
-        _outcome(client.send(json=TEXT, address=address, headers=headers))
-        for address, headers in (
-            ("203.0.113.1", {}),
-            ("203.0.113.2", {}),
-            ("203.0.113.1", forged),
-        )
-    ]
-    assert outcomes == [LET_IN, LET_IN, (429, "rate_limited")]
-
-
-def test_behind_a_trusted_proxy_its_clients_are_counted_apart() -> None:
-    client = Client(requests_per_minute=1, trusted_proxies="10.0.0.0/8")
-
-    def from_client(forwarded: str) -> tuple[int, str]:
-        headers = {"x-forwarded-for": forwarded}
-        return _outcome(client.send(json=TEXT, address="10.0.0.1", headers=headers))
-
-    assert from_client("198.51.100.1") == LET_IN
-    assert from_client("198.51.100.2") == LET_IN
-    assert from_client("192.0.2.1, 198.51.100.2") == (429, "rate_limited")
-
-
-def test_refused_keys_count_for_their_address(keys_file: Path) -> None:
-    client = Client(api_keys_file=keys_file, requests_per_minute=2)
-    outcomes = [_outcome(client.send(json=TEXT, key=WRONG)) for _ in range(3)]
-    assert outcomes == [(403, "invalid_api_key")] * 2 + [(429, "rate_limited")]
-    # A good key is counted for itself, wherever it comes from.
-    assert _outcome(client.send(json=TEXT, key=ALICE)) == LET_IN
-
-
-def test_characters_are_counted_against_the_keys_own_limit() -> None:
-    async def scenario() -> list[str]:
-        access = Access(AccessPolicy(), RateLimiter(lambda: 0.0), KeyStore(KeySources()))
-        caller = Caller(identity="key:a", requests_per_minute=None, characters_per_minute=100)
-        codes = []
-        for number in (60, 0, 40, 1, 101):
-            try:
-                await access.spend_characters(caller, number)
-            except RequestError as error:
-                codes.append(error.problem.code)
-            else:
-                codes.append("ok")
-        return codes
-
-    assert asyncio.run(scenario()) == ["ok", "ok", "ok", "rate_limited", "too_long"]
+    assert outcome(client.send(json=TEXT | {"api_key": WRONG})) == (429, "rate_limited")
 
 
 def _request(key: str | None) -> Request:
@@ -372,17 +220,17 @@ def test_keys_can_be_read_again_and_a_spoilt_file_changes_nothing(keys_file: Pat
     client = Client(api_keys_file=keys_file)
     keys: KeyStore = client.app.state.keys
     lines = keys_file.read_text()
-    keys_file.write_text(_line("bob", "bob-" + "k" * 40))
-    assert _outcome(client.send(json=TEXT, key=ALICE)) == LET_IN
+    keys_file.write_text(key_line("bob", "bob-" + "k" * 40))
+    assert outcome(client.send(json=TEXT, key=ALICE)) == LET_IN
     keys.reload()
-    assert _outcome(client.send(json=TEXT, key=ALICE)) == (403, "invalid_api_key")
+    assert outcome(client.send(json=TEXT, key=ALICE)) == (403, "invalid_api_key")
     keys_file.write_text("nonsense")
     with pytest.raises(ConfigError):
         keys.reload()
-    assert _outcome(client.send(json=TEXT, key="bob-" + "k" * 40)) == LET_IN
+    assert outcome(client.send(json=TEXT, key="bob-" + "k" * 40)) == LET_IN
     keys_file.write_text(lines)
     keys.reload()
-    assert _outcome(client.send(json=TEXT, key=ALICE)) == LET_IN
+    assert outcome(client.send(json=TEXT, key=ALICE)) == LET_IN
 
 
 @pytest.mark.parametrize("how", ["emptied", "gone"])
@@ -393,8 +241,8 @@ def test_a_server_whose_last_key_is_withdrawn_lets_nobody_in(keys_file: Path, ho
     else:
         keys_file.write_text("")
     client.app.state.keys.reload()
-    assert _outcome(client.send(json=TEXT)) == (401, "key_required")
-    assert _outcome(client.send(json=TEXT, key=ALICE)) == (403, "invalid_api_key")
+    assert outcome(client.send(json=TEXT)) == (401, "key_required")
+    assert outcome(client.send(json=TEXT, key=ALICE)) == (403, "invalid_api_key")
     assert client.send("/metrics", method="GET").status_code == 401
     assert client.send("/admin/reload", key=ADMIN).status_code == 404
 
@@ -405,7 +253,7 @@ def test_no_key_and_no_hash_is_in_a_log_an_answer_a_metric_or_a_representation(
     caplog.set_level(logging.DEBUG)
     client = Client(
         api_keys_file=keys_file,
-        api_keys=_line("inline", "inline-" + "k" * 40),
+        api_keys=key_line("inline", "inline-" + "k" * 40),
         redis_url="redis://:pass-word@127.0.0.1:1",
         requests_per_minute=100,
     )

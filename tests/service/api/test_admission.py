@@ -27,12 +27,12 @@ TRANSLATED = ["parse", "translator interactive", "spend 6", "count 6", "translat
         (
             {},
             {"body": TEXT, "query": {}},
-            ["admit", "room", "reader False", "json"],
+            ["admit by header", "room", "reader False", "json"],
         ),
         (
             {},
             {"key": "body", "body": TEXT | {"key": "k"}, "query": {}},
-            ["admit", "admit with None", "room", "reader False", "json"],
+            ["admit by header", "room", "reader False", "json"],
         ),
         (
             {"key_name": "key"},
@@ -57,7 +57,7 @@ TRANSLATED = ["parse", "translator interactive", "spend 6", "count 6", "translat
         (
             {"takes_forms": True},
             {"key": "body", "body": TEXT, "query": {}},
-            ["admit", "admit with None", "room", "reader False", "query", "reader False", "values"],
+            ["admit by header", "room", "reader False", "query", "reader False", "values"],
         ),
     ],
 )
@@ -82,7 +82,7 @@ def test_a_full_server_refuses_before_it_reads_a_body() -> None:
     server.is_full = True
     with pytest.raises(RequestError, match="full"):
         answer_of(server, Third(steps=server.steps))
-    assert server.steps == ["admit", "room"]
+    assert server.steps == ["admit by header", "room"]
 
 
 def test_what_translates_nothing_is_read_by_a_full_server() -> None:
@@ -113,7 +113,7 @@ def test_what_is_refused_by_its_values_is_neither_spent_nor_translated(
     server = Parts(body=body, query={})
     with pytest.raises(RequestError):
         answer_of(server, Third(steps=server.steps, by_source=by_source))
-    assert server.steps == ["admit", "room", "reader False", "json", "parse"]
+    assert server.steps == ["admit by header", "room", "reader False", "json", "parse"]
 
 
 def test_what_is_not_in_memory_is_loaded_once_the_request_has_passed_its_checks() -> None:

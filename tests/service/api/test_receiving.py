@@ -198,7 +198,7 @@ class Senders:
         metrics = DocumentMetrics(CollectorRegistry())
         self.queue = DocumentQueue(partial(JobStore, folder), LIMITS, translator, metrics)
         front: Any = SimpleNamespace(check_ready=lambda: None, arrivals=Arrivals())
-        access: Any = SimpleNamespace(admit=_caller_of)
+        access: Any = SimpleNamespace(admit=_caller_of, admit_by_header=_caller_of)
         self._receiving = Receiving(front=front, access=access, queue=self.queue)
         self._begun: list[Sender] = []
 

@@ -51,7 +51,7 @@ class _Reader:
 def _client(queue: DocumentQueue) -> httpx.AsyncClient:
     """A client of the routes alone."""
     anything: Any = None
-    access: Any = SimpleNamespace(admit=_admitted)
+    access: Any = SimpleNamespace(admit_by_header=_admitted)
     admission: Any = SimpleNamespace(
         access=access, readers=SimpleNamespace(of=lambda _caller: _Reader())
     )
