@@ -1,9 +1,13 @@
+import re
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from model.errors import ConfigError
+from service.access.access import Caller
+from service.api.receiving import owner_of
 from service.errors import RequestError
 from service.glossaries.entries import MAX_ENTRIES, Languages
 from service.glossaries.store import DictionaryInfo, GlossaryLimits, GlossaryStore, NewDictionary
@@ -140,3 +144,28 @@ def test_two_servers_of_a_machine_may_have_one_file(tmp_path: Path) -> None:
         assert other.every("a") == [made]
         other.remove("a", made.id)
         assert one.every("a") == []
+
+
+def test_what_a_withdrawn_name_has_kept_is_deleted_as_the_page_says(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "security.md").read_text()
+    command = re.search(r'`sqlite3 FILE "(.+)"`', page)
+    assert command is not None
+    bob, alice = (
+        owner_of(
+            Caller(
+                identity=f"key:{name}",
+                requests_per_minute=None,
+                characters_per_minute=None,
+                has_key=True,
+            )
+        ).key_name
+        for name in ("bob", "alice")
+    )
+    path = tmp_path / "file"
+    with GlossaryStore(path) as store:
+        for owner in (bob, alice):
+            store.add(owner, "mine", [_dictionary()])
+        with closing(sqlite3.connect(path)) as beside:
+            beside.executescript(command[1])
+            [num_dictionaries] = beside.execute("SELECT COUNT(*) FROM dictionaries").fetchone()
+        assert (len(store.every(bob)), len(store.every(alice)), num_dictionaries) == (0, 1, 1)
