@@ -23,11 +23,11 @@ from service.http.arrivals import Arrivals
 from service.labels import PIVOT, SEVERAL, Served, served_by
 from service.models.checkpoints.catalogue import ModelEntry
 from service.models.checkpoints.watch import FolderWatch, keep_watching
-from service.models.deployments.deploying import Deploying
+from service.models.deployments.deploying import Deploying, Followers
 from service.models.deployments.deployment import Deployment
 from service.models.deployments.registry import Fault, Routes
 from service.models.deployments.requests_in_flight import Claim, RequestsInFlight, replaced
-from service.models.deployments.rollout import Followers, Rollout
+from service.models.deployments.rollout import Rollout
 from service.models.requests.detection import LanguageDetection
 from service.models.requests.markup import PageWork
 from service.models.routes.routing import Route, RoutingTable

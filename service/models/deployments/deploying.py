@@ -1,15 +1,34 @@
 """Interface of the deployments of a process, to whatever translates with them.
 
-Owns the interface alone: `service.models.deployments.rollout` opens engines, and
-`service.fronts.following` has the deployments of another process.
+Owns the interface alone, and that of the processes that follow them: `rollout` beside it opens
+engines, `service.fronts.following` has the deployments of another process, and
+`service.fronts.keeper` the followers.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Protocol
 
 from service.models.deployments.deployment import Deployment
 from service.models.deployments.holding import Held
 from service.models.deployments.registry import Routes
+
+
+class Followers(Protocol):
+    """Processes that translate with this one's deployments."""
+
+    async def began(self, deployment: Deployment) -> None:
+        """Have them serve the first one, and return when each does, or after a while."""
+
+    async def prepare(self, deployment: Deployment) -> None:
+        """Have all followers read the next deployment's checkpoints; failures stay with them."""
+
+    async def switch(self, deployment: Deployment, kept: Collection[Deployment]) -> None:
+        """Have them serve it from now on, and only then return.
+
+        Args:
+            deployment: What they have read.
+            kept: Earlier ones, which still serve what it could not load.
+        """
 
 
 class OnDemand(Protocol):

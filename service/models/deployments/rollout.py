@@ -13,12 +13,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapp
 from concurrent.futures import Executor
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Protocol
 
 from model.errors import DragomanError
 from service.errors import RequestError, conflict, draining, no_such_model, reload_failed
 from service.models.checkpoints.conversion import convert_packages
 from service.models.checkpoints.discovery import Checkpoints, TextCheckpoint, load_checkpoints
+from service.models.deployments.deploying import Followers
 from service.models.deployments.deployment import Deployment
 from service.models.deployments.figures import Figures
 from service.models.deployments.holding import Held
@@ -34,24 +34,6 @@ from service.telemetry.residency_metrics import UnloadReason
 from service.timeouts import expire
 
 _LOGGER = logging.getLogger("dragoman")
-
-
-class Followers(Protocol):
-    """Processes that translate with this one's deployments."""
-
-    async def began(self, deployment: Deployment) -> None:
-        """Have them serve the first one, and return when each does, or after a while."""
-
-    async def prepare(self, deployment: Deployment) -> None:
-        """Have all followers read the next deployment's checkpoints; failures stay with them."""
-
-    async def switch(self, deployment: Deployment, kept: Collection[Deployment]) -> None:
-        """Have them serve it from now on, and only then return.
-
-        Args:
-            deployment: What they have read.
-            kept: Earlier ones, which still serve what it could not load.
-        """
 
 
 class Rollout:
