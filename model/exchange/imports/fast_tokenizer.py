@@ -1,43 +1,33 @@
 """A SentencePiece file made again of tokenizer.json, which the library `tokenizers` reads.
 
 transformers 5 saves a fine-tuned NLLB, mBART-50 or T5 with that file alone. Owns which descriptions
-say all that SentencePiece needs, and its file (sentencepiece_model.proto). It does not own what a
-family's numbering of the pieces is: they stand in the order that SentencePiece gives them.
+say all that SentencePiece needs. It does not own how its file is written
+(`model.exchange.piece_file`), nor what a family's numbering of the pieces is: they stand in the
+order that SentencePiece gives them.
 """
 
 import base64
 import binascii
 import re
-import struct
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from model.errors import ConfigError, shown
+from model.exchange.piece_file import FilePiece, PieceKind, piece_file
 from model.text.subwords.pieces import PieceModel
 
 FAST_TOKENIZER = "tokenizer.json"
 _SPACE = "\u2581"
 _FAIRSEQ = ["<s>", "<pad>", "</s>", "<unk>"]
 """What fairseq's numbering begins with, in place of these three."""
-_OWN = ["<unk>", "<s>", "</s>"]
+_UNKNOWN = "<unk>"
+_OWN = [_UNKNOWN, "<s>", "</s>"]
 _CONTROLS = {"<s>", "</s>", "<pad>"}
 _BYTE = re.compile(r"<0x[0-9A-F]{2}>")
-_UNIGRAM, _BPE = 1, 2
-"""Types of a file."""
-_NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _BYTE_PIECE = 1, 2, 3, 4, 6
-"""Types of a piece."""
 _SINGLE_SPACES = (" ", _SPACE)
 _PREFIXED = {"always": True, "first": True, "never": False}
 _MAX_CHARACTERS = 1024
 """Of a piece; SentencePiece learns none of more than 16 unless it is told to."""
 _MAX_SCORE = 2.0**100
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Piece:
-    text: str
-    score: float
-    kind: int
 
 
 def rebuilt_pieces(described: object) -> PieceModel:
@@ -60,13 +50,12 @@ def rebuilt_pieces(described: object) -> PieceModel:
         raise ConfigError(f"its model is {shown(kind)}, not Unigram or BPE")
     scores = _unigrams(model) if kind == "Unigram" else _byte_pairs(model)
     added = {text: token.get("special") is True for text, token in added_tokens(described).items()}
-    pieces = _typed(_own_order(_without_tail(scores, added)), added)
-    normaliser = _field(2, _charsmap(described)) + _varint_field(3, int(_has_prefix(described)))
-    has_bytes = sum(piece.kind == _BYTE_PIECE for piece in pieces) == 256
-    trainer = _varint_field(3, _UNIGRAM if kind == "Unigram" else _BPE)
-    trainer += _varint_field(35, int(has_bytes))
-    data = b"".join(_field(1, _message(piece)) for piece in pieces)
-    data += _field(2, trainer) + _field(3, normaliser)
+    data = piece_file(
+        _typed(_own_order(_without_tail(scores, added)), added),
+        "unigrams" if kind == "Unigram" else "byte pairs",
+        charsmap=_charsmap(described),
+        has_prefix=_has_prefix(described),
+    )
     return PieceModel(data)
 
 
@@ -157,7 +146,7 @@ def _own_order(scores: Mapping[str, float]) -> dict[str, float]:
     return {piece: scores[piece] for piece in ordered}
 
 
-def _typed(scores: Mapping[str, float], added: Mapping[str, bool]) -> Sequence[_Piece]:
+def _typed(scores: Mapping[str, float], added: Mapping[str, bool]) -> Sequence[FilePiece]:
     """Pieces with their types, of which tokenizer.json keeps what it needs itself.
 
     What is unknown goes by its name: `T5Tokenizer` of transformers 5 writes one and the same id for
@@ -166,8 +155,8 @@ def _typed(scores: Mapping[str, float], added: Mapping[str, bool]) -> Sequence[_
     Raises:
         ConfigError: Nothing stands for what is unknown.
     """
-    if _OWN[0] not in scores:
-        raise ConfigError(f"its vocab lacks {_OWN[0]}")
+    if _UNKNOWN not in scores:
+        raise ConfigError(f"its vocab lacks {_UNKNOWN}")
     has_bytes = sum(map(bool, map(_BYTE.fullmatch, scores))) == 256
     found = []
     for text, score in scores.items():
@@ -176,16 +165,16 @@ def _typed(scores: Mapping[str, float], added: Mapping[str, bool]) -> Sequence[_
                 f"its vocab has a piece of {len(text)} characters; 1 to {_MAX_CHARACTERS} are"
                 " allowed"
             )
-        kind = _NORMAL
-        if text == _OWN[0]:
-            kind = _UNKNOWN
+        kind = PieceKind.NORMAL
+        if text == _UNKNOWN:
+            kind = PieceKind.UNKNOWN
         elif has_bytes and _BYTE.fullmatch(text):
-            kind = _BYTE_PIECE
+            kind = PieceKind.BYTE
         elif text in added:
-            kind = _CONTROL if added[text] else _USER_DEFINED
+            kind = PieceKind.CONTROL if added[text] else PieceKind.USER_DEFINED
         elif text in _CONTROLS:
-            kind = _CONTROL
-        found.append(_Piece(text=text, score=score, kind=kind))
+            kind = PieceKind.CONTROL
+        found.append(FilePiece(text=text, score=score, kind=kind))
     return found
 
 
@@ -242,29 +231,6 @@ def _steps(value: object, parts: str) -> Iterator[Mapping[str, object]]:
         yield value
         return
     listed = value.get(parts)
-    yield from (
-        (step for step in listed if isinstance(step, dict)) if isinstance(listed, list) else ()
-    )
-
-
-def _message(piece: _Piece) -> bytes:
-    score = b"\x15" + struct.pack("<f", piece.score)
-    return _field(1, piece.text.encode()) + score + _varint_field(3, piece.kind)
-
-
-def _field(number: int, content: bytes) -> bytes:
-    """A field of bytes."""
-    return _varint(number << 3 | 2) + _varint(len(content)) + content
-
-
-def _varint_field(number: int, value: int) -> bytes:
-    return _varint(number << 3) + _varint(value)
-
-
-def _varint(value: int) -> bytes:
-    """A number of seven bits a byte, the lowest first."""
-    found = bytearray()
-    while value > 0x7F:
-        found.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*found, value])
+    for step in listed if isinstance(listed, list) else ():
+        if isinstance(step, dict):
+            yield step

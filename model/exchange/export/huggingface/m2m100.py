@@ -25,7 +25,6 @@ from model.exchange.export.huggingface.family import (
     one_sentencepiece_model,
     special_ids,
 )
-from model.exchange.export.huggingface.piece_header import read_header
 from model.exchange.export.output import num_positions
 from model.exchange.imports.huggingface.fsmt import SPECIALS
 from model.exchange.imports.huggingface.m2m100 import (
@@ -35,6 +34,7 @@ from model.exchange.imports.huggingface.m2m100 import (
     nllb_pieces,
 )
 from model.exchange.imports.languages import flores_tag
+from model.exchange.piece_file import read_header
 from model.honoured import Condition, HonouredFields
 from model.text.subwords.pieces import PieceModel
 

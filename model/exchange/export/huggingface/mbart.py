@@ -26,7 +26,6 @@ from model.exchange.export.huggingface.family import (
     one_sentencepiece_model,
     special_ids,
 )
-from model.exchange.export.huggingface.piece_header import read_header
 from model.exchange.imports.huggingface.bart import FINAL_BIAS
 from model.exchange.imports.huggingface.mbart import (
     ACTIVATIONS,
@@ -36,6 +35,7 @@ from model.exchange.imports.huggingface.mbart import (
     mbart_table,
 )
 from model.exchange.imports.language_tokens import MBART_CODES
+from model.exchange.piece_file import read_header
 from model.honoured import Condition, HonouredFields
 
 MBART_FIELDS = HonouredFields(

@@ -1,13 +1,13 @@
 """A SentencePiece file of unigrams as tokenizer.json, which the library `tokenizers` reads.
 
 Owns that description. How the file normalises text is read by
-`model.exchange.export.huggingface.piece_header`.
+`model.exchange.piece_file`.
 """
 
 import base64
 from collections.abc import Sequence
 
-from model.exchange.export.huggingface.piece_header import read_header
+from model.exchange.piece_file import read_header
 from model.text.subwords.pieces import PieceModel
 
 _SPACE = "\u2581"

@@ -8,9 +8,9 @@ import pytest
 from transformers import MBart50Tokenizer, NllbTokenizer, T5Tokenizer
 
 from model.errors import ConfigError
-from model.exchange.export.huggingface.piece_header import read_header
 from model.exchange.export.huggingface.unigram import unigram_tokenizer
 from model.exchange.imports.fast_tokenizer import rebuilt_pieces
+from model.exchange.piece_file import read_header
 from model.text.subwords.pieces import PieceModel
 from support.foreign_folders import MADLAD_SYMBOLS
 from support.foreign_folders import trained_spm as unigram_spm
