@@ -341,6 +341,7 @@ class TextPipeline:
                 marks=marks,
                 is_lost=is_lost,
                 is_truncated=output.is_truncated,
+                pair=pair,
                 is_term_missed=not all(term.is_hit for term in terms),
                 beginning=beginning,
             )

@@ -1,17 +1,20 @@
 """Beam search, and sampling, as slowly and plainly as possible: the oracle of `model.decode`.
 
-No cache, no batch, no tensor arithmetic beyond the network itself; every hypothesis is a list and
-the whole prefix goes through the network at every step. Give it a float64 network.
+No cache but of the encoded source, no batch, no tensor arithmetic beyond the network itself; every
+hypothesis is a list and the whole prefix goes through the decoder at every step. Give it a float64
+network.
 """
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import zip_longest
 
 import torch
 
 from model.config import Sampling, SearchConfig, SpecialTokens
+from model.nn.masks import padding_mask
 from model.nn.transformer import Transformer
 
 
@@ -29,8 +32,13 @@ NextLogProbs = Callable[[list[int], list[int]], list[float]]
 
 
 def of_transformer(transformer: Transformer) -> NextLogProbs:
+    @cache  # a search asks for every prefix of one source
+    def encoded(source: tuple[int, ...]) -> torch.Tensor:
+        return transformer.encode(torch.tensor([source]))
+
     def next_log_probs(source: list[int], prefix: list[int]) -> list[float]:
-        logits = transformer(torch.tensor([source]), torch.tensor([prefix]))[0, -1]
+        mask = padding_mask(torch.tensor([source]), transformer.config.pad_id)
+        logits = transformer.decode(torch.tensor([prefix]), encoded(tuple(source)), mask)[0, -1]
         return torch.log_softmax(logits.double(), dim=-1).tolist()
 
     return next_log_probs

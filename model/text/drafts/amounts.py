@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from model.text.drafts.magnitudes import Magnitude, knows_all_magnitudes, magnitude_at
+from model.text.marks.clocks import in_whole_day
 from model.text.marks.finding import find_codes, find_numbers
 
 _DIGITS = re.compile(r"\d+")
@@ -59,12 +60,21 @@ def differs_in_numbers(source: str, target: str) -> bool:
     """Whether the numbers of two texts differ in what they say, or a code is missing.
 
     One sign before three digits is read as one between thousands on both sides, because it is that
-    in one language and a decimal sign in another. Codes (A-99812-XZ) are alike in all.
+    in one language and a decimal sign in another. Codes (A-99812-XZ) are alike in all, and so are
+    times of a day however it is divided (3:30 pm and 15:30, 15:00 and 15 Uhr).
     """
     if _DIGITS.search(source) is None and _DIGITS.search(target) is None:
         return False
     if _misses_code(source, target) or _misses_sign(source, target):
         return True
+    if not _differs(source, target):
+        return False
+    whole, other = in_whole_day(source), in_whole_day(target)
+    return (whole, other) == (source, target) or _differs(whole, other)
+
+
+def _differs(source: str, target: str) -> bool:
+    """The same of numbers alone, with times of a clock as they stand."""
     own, other = list(_numbers(source)), list(_numbers(target))
     values = Counter(one.value for one in own)
     common = values & Counter(one.value for one in other)

@@ -11,15 +11,17 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from model.text.drafts.amounts import differs_in_numbers
+from model.text.languages.tags import LanguagePair
 from model.text.marks.casing import keeps_title_words
+from model.text.marks.clocks import differs_in_halves
 from model.text.marks.finding import find_marks
 from model.text.marks.units import differs_in_units
 
 CheckName = Literal["marks", "numbers", "characters", "length", "loop", "copy", "end", "terms"]
 """Marks of the source are in the translation, each as often, and no others; its numbers say the
-same, with the same units; no character is U+FFFD; it is not absurdly long or short; it does not
-repeat itself; it is not the source again; it came to its end within the cap; the terms of a
-glossary have what stands for them."""
+same, with the same units and halves of the day; no character is U+FFFD; it is not absurdly long or
+short; it does not repeat itself; it is not the source again; it came to its end within the cap; the
+terms of a glossary have what stands for them."""
 ALL_CHECKS: tuple[CheckName, ...] = get_args(CheckName)
 PLAIN_CHECKS = ALL_CHECKS[:-1]
 """Those of a segment without terms."""
@@ -67,6 +69,7 @@ class Compared:
         is_lost: Marks were not found where they should be, or are not in their order.
         is_truncated: The end was forced.
         is_term_missed: What stands for a term is not in it.
+        pair: Their languages.
         beginning: What the caller wrote of it, which may have marks of its own.
     """
 
@@ -77,6 +80,7 @@ class Compared:
     marks: Collection[str]
     is_lost: bool
     is_truncated: bool
+    pair: LanguagePair
     is_term_missed: bool = False
     beginning: str = ""
 
@@ -92,7 +96,9 @@ def failed_checks(compared: Compared) -> tuple[CheckName, ...]:
     failures: dict[CheckName, bool] = {
         "marks": compared.is_lost
         or differs_in_marks(source, target, compared.marks, compared.beginning),
-        "numbers": differs_in_numbers(source, target) or differs_in_units(source, target),
+        "numbers": differs_in_numbers(source, target)
+        or differs_in_units(source, target)
+        or differs_in_halves(source, target, compared.pair),
         "characters": target.count("\ufffd")
         > source.count("\ufffd") + compared.beginning.count("\ufffd"),
         "length": is_absurdly_long_or_short(source, target),

@@ -19,6 +19,7 @@ from model.text.drafts.segments import Segment
 from model.text.languages.tags import LanguagePair
 from model.text.marks.carrying import carry
 from model.text.marks.casing import Casing, casing_of
+from model.text.marks.clocks import find_halves
 from model.text.marks.finding import LOOSE_KINDS, Mark, find_inner_marks, masked
 from model.text.marks.inside import SOFT_HYPHEN
 from model.text.marks.seams import replaced
@@ -39,6 +40,7 @@ STAND_INS = ("X1", "X2", "X3", "X4", "X5", "X6", "X7", "X8", "X9")
 _OTHER_STAND_INS = ("API", "PDF", "Python", "Google", "NASA", "IBM", "HTML", "Linux")
 # Numbers of two digits for those that a network loses.
 _NUMBERS = ("47", "58", "63", "72", "85", "94", "36", "29")
+_CLOCKS = ("14:30", "16:20", "19:40", "10:15")
 _SOFT: frozenset[CheckName] = frozenset({"length", "loop", "end", "copy", "characters"})
 _MIN_CUT = 16  # source tokens; a shorter sentence is neither cut nor searched anew
 # What a stretch between two marks does not begin with.
@@ -96,11 +98,12 @@ class Tries:
         """What is tried after a segment has failed checks; nothing if there is no other way.
 
         A sentence that lost a mark or a number comes again with other stand-ins, and with one for
-        every number with its unit, and of all that the search finds the best that is sound stands.
-        A term that is still missing is asked of the search itself, which is a try beside the
-        others; then the sentence is split around its marks. One that loops or ends too soon is
-        cut; a loop that is still there, or beside marks, is searched without n-grams that come
-        again. A short sentence without marks is left as it is.
+        every number with its unit and every time with its half of the day, and of all that the
+        search finds the best that is sound stands. A term that is still missing is asked of the
+        search itself, which is a try beside the others; then the sentence is split around its
+        marks. One that loops or ends too soon is cut; a loop that is still there, or beside marks,
+        is searched without n-grams that come again. A short sentence without marks is left as it
+        is.
 
         Args:
             segment: It.
@@ -172,7 +175,7 @@ class Tries:
         casing, marks = _casing_beside(text, marks, pair.source)
         casing = None if casing == "title" and "copy" not in failed else casing
         if "numbers" in failed:
-            marks = merged(marks, find_measures(text))
+            marks = merged(merged(marks, find_halves(text, pair)), find_measures(text))
         if not marks and casing is None:
             yield replace(segment, num_tries=1), (0, len(text))
             return
@@ -238,7 +241,9 @@ class Tries:
         num_tries: int,
     ) -> Segment | None:
         names = _OTHER_STAND_INS if num_tries else STAND_INS
-        carried = carry(text, marks, names, _NUMBERS, casing=casing, language=pair.source)
+        carried = carry(
+            text, marks, names, _NUMBERS, clocks=_CLOCKS, casing=casing, language=pair.source
+        )
         if carried is None:
             return None
         return replace(

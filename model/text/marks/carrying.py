@@ -44,6 +44,7 @@ def carry(
     names: Sequence[str],
     numbers: Sequence[str] = (),
     *,
+    clocks: Sequence[str] = (),
     casing: Casing | None = None,
     language: str = "",
 ) -> Carried | None:
@@ -54,20 +55,23 @@ def carry(
         marks: Its marks, in order.
         names: Stand-ins, the best first; those that the text has are passed over.
         numbers: Stand-ins for numbers and for what numbers are filled into, likewise.
+        clocks: Stand-ins for times of day, likewise.
         casing: Casing to take off.
         language: BCP-47 tag of the text.
 
     Returns:
         None if there are not enough names, or too many loose marks to be placed.
     """
-    max_groups = _MAX_LOOSE + len(names) + len(numbers)
+    max_groups = _MAX_LOOSE + len(names) + len(numbers) + len(clocks)
     groups = list(islice(_grouped(text, marks), max_groups + 1))
     if len(groups) > max_groups:
         return None
     words = text if casing is None else lowered(text, language)
     folded = text.lower()
     edges = {place for own, kind in groups if kind not in LOOSE_KINDS for place in _span(own)}
-    free = [(name for name in some if name.lower() not in folded) for some in (names, numbers)]
+    free = [
+        (name for name in some if name.lower() not in folded) for some in (names, numbers, clocks)
+    ]
     shown, done = "", 0
     inside, tight = set[int](), set[int]()
     each: list[StandIn | Loose | None] = []
@@ -217,11 +221,18 @@ def _written(text: str, own: Sequence[Mark]) -> str:
 
 
 def _stand_in(
-    mark: str, kind: Kind, names: Iterator[str], numbers: Iterator[str], *, is_term: bool
+    mark: str,
+    kind: Kind,
+    names: Iterator[str],
+    numbers: Iterator[str],
+    clocks: Iterator[str],
+    *,
+    is_term: bool,
 ) -> StandIn | None:
     """The next stand-in that is left, or none."""
     is_number = kind == "number" or _COUNTED.fullmatch(mark) is not None
-    name = (next(numbers, None) if is_number else None) or next(names, None)
+    own = next(clocks, None) if kind == "clock" else next(numbers, None) if is_number else None
+    name = own or next(names, None)
     return None if name is None else StandIn(name=name, mark=mark, is_term=is_term)
 
 

@@ -27,6 +27,7 @@ Kind = Literal[
     "mention",
     "time",
     "number",
+    "clock",
     "word",
     "term",
     "tag",

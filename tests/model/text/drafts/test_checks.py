@@ -1,5 +1,6 @@
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,7 +19,10 @@ from model.text.drafts.checks import (
     is_copy,
 )
 from model.text.drafts.segments import RETRY_NGRAM
+from model.text.languages.tags import LanguagePair
 from model.text.marks.finding import find_marks
+
+EN_DE = LanguagePair(source="en", target="de")
 
 
 @pytest.mark.parametrize(
@@ -150,9 +154,26 @@ def test_what_failed_is_told_in_order() -> None:
             marks=(),
             is_lost=False,
             is_truncated=True,
+            pair=EN_DE,
         )
     )
     assert failed == ("numbers", "characters", "length", "loop", "end")
+
+
+def test_a_time_that_lost_its_half_of_the_day_fails_as_a_number_does() -> None:
+    compared = Compared(
+        source="We meet at 3:30 pm.",
+        target="Wir treffen uns um 15:30 Uhr.",
+        source_ids=(1, 2, 3),
+        target_ids=(4, 5, 6),
+        marks=(),
+        is_lost=False,
+        is_truncated=False,
+        pair=EN_DE,
+    )
+    assert failed_checks(compared) == ()
+    lost = replace(compared, target="Wir treffen uns um 3:30 Uhr.")
+    assert failed_checks(lost) == ("numbers",)
 
 
 def test_qualities_are_combined() -> None:

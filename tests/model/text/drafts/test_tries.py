@@ -79,3 +79,14 @@ def test_a_sign_is_one_with_what_it_is_to_be_printed_like(tries: Tries, mark: st
     assert segment.carried is not None
     assert [one.mark for one in segment.carried.loose] == [mark]
     assert segment.carried.stand_ins == ()
+
+
+def test_a_time_that_lost_its_half_of_the_day_comes_again_as_one_that_a_network_copies(
+    tries: Tries,
+) -> None:
+    text = "The cat sees 3:30 pm and 5 cats."
+    ((first, _),) = tries.first(text, [], EN_ZH)
+    ((second, _),) = tries.next(first, [], ("numbers",), EN_ZH)
+    assert second.carried is not None
+    assert second.carried.shown == "The cat sees 14:30 and 47 cats."
+    assert [one.mark for one in second.carried.stand_ins] == ["下午3:30", "5"]
