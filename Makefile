@@ -13,7 +13,7 @@ given = $(if $(filter command,$(origin $(1))),$(2) $($(1)))
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve test check lint types imports test-gpu test-documents test-monitoring test-parity test-browser test-registry test-ray test-s3 test-contract test-asan test-tsan test-levels test-same-bits test-replicas bench-served bench-peers bench-report bench-gpu fuzz soak audit sbom image-sbom base-image wheel image test-image manifests clean
+.PHONY: help install serve test check lint types imports test-gpu test-documents test-monitoring test-parity test-browser test-registry test-ray test-s3 test-contract test-asan test-tsan test-levels test-same-bits test-replicas test-search bench-served bench-peers bench-report bench-gpu fuzz soak audit sbom image-sbom base-image wheel image test-image manifests clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -75,7 +75,10 @@ build/axe/node_modules/axe-core/axe.min.js:
 	npm install --silent --no-save --prefix build/axe axe-core@4.11.0
 
 test-replicas: install ## Lose, hang and reload replicas and fronts under load, and compare them with one
-	$(BIN)/pytest -m "replicas or not replicas" tests/service/engine/client/pool tests/service/models/deployments/test_replicas.py tests/service/test_placement.py tests/model/system/test_shares.py tests/benchmarks/test_replicas.py tests/benchmarks/test_capacity.py tests/benchmarks/soak/test_predicted.py tests/e2e/test_replicas.py tests/e2e/test_fronts.py tests/service/fronts tests/contract/test_v1_stream_tokens.py
+	$(BIN)/pytest -m "replicas or not replicas" tests/service/engine/client/pool tests/service/models/deployments/test_replicas.py tests/service/test_placement.py tests/model/system/test_shares.py tests/benchmarks/test_replicas.py tests/benchmarks/test_capacity.py tests/benchmarks/test_scaling.py tests/benchmarks/soak/test_predicted.py tests/e2e/test_replicas.py tests/e2e/test_fronts.py tests/service/fronts tests/contract/test_v1_stream_tokens.py
+
+test-search: install ## Compare every search on every backend with the plain one, on five times as many sentences as usual
+	CROWD=80 $(BIN)/pytest -n auto tests/model/decode
 
 test-registry: install ## Pull models of every registry from local mirrors with faults
 	$(BIN)/pytest tests/model/exchange/registry tests/service/cli/models/test_pull.py tests/service/cli/models/test_pull_real_models.py
@@ -152,8 +155,8 @@ wheel: install ## Build a wheel with the kernels in dist/, and translate with it
 image: ## Build IMAGE (dragoman:cpu); IMAGE_FLAGS are docker build's, docs/deployment.md has some
 	docker build --build-arg REVISION=$$(git rev-parse HEAD) $(IMAGE_FLAGS) --tag $(IMAGE) .
 
-test-image: install ## Build the image, run it, docker compose and a rollout; needs Docker
-	.ci/containers
+test-image: install ## Build the image, again with other pins, run it, docker compose and a rollout; needs Docker
+	DRAGOMAN_LAYERS=1 .ci/containers
 
 manifests: install ## Write what is generated in k8s/, then build and validate all of it
 	k8s/overlays/monitoring/generate

@@ -232,6 +232,7 @@ def test_what_is_done_beside_steps_is_found_by_the_ends_of_the_load():
         assert row["simulated"]["p99_ms"] == pytest.approx(again["simulated"]["p99_ms"], rel=0.1)
 
 
+@pytest.mark.replicas
 def test_what_a_request_takes_of_several_fronts_is_found_by_the_full_load():
     real = Plan(
         num_replicas=1,

@@ -20,6 +20,7 @@ KIND = Kind(
 )
 
 
+@pytest.mark.replicas
 def test_replicas_count_until_the_fronts_are_full_and_fronts_until_their_owner_is():
     rows = scaling(KIND, replicas=(1, 2, 8), fronts=(1, 2, 4))
     rates = {(one["replicas"], one["fronts"]): one["requests_per_second"] for one in rows}

@@ -1,5 +1,6 @@
 """Small networks with peaked distributions, random searches over them, and crowds of them."""
 
+import os
 import random
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,6 +23,8 @@ from support.reference_search import (
 )
 
 TOKENS = SpecialTokens(pad_id=0, eos_id=1, unk_id=2, start_id=0, suppressed_ids=(0,))
+CROWD = int(os.environ.get("CROWD", "16"))
+"""Sentences that a comparison with the plain search is made of; `make test-search` takes more."""
 LIMITS = SessionLimits(max_rows=24, max_slots=6, max_source_length=16, max_target_length=24)
 _FIRST_WORD = 3
 FAMILIES: dict[str, dict[str, object]] = {

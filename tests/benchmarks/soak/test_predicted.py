@@ -101,6 +101,7 @@ def test_a_server_that_is_a_simulation_is_predicted_as_it_is() -> None:
     assert factors == pytest.approx(dict.fromkeys(factors, 1.0), rel=0.1)
 
 
+@pytest.mark.replicas
 def test_the_comparison_has_every_figure_and_the_parts_of_the_traced() -> None:
     loads = _loads()
     found = simulate(

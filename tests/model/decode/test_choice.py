@@ -22,6 +22,7 @@ from model.decode.session import DecodeRequest, DecodingSession, Hypothesis
 from model.errors import ConfigError, InputError
 from model.nn.transformer import Transformer
 from support.search_cases import (
+    CROWD,
     LIMITS,
     TOKENS,
     assert_equals_reference,
@@ -58,18 +59,17 @@ def test_groups_are_the_plain_searchs_whoever_is_beside_them(
     opener: Callable[..., Backend], eos_bias: float
 ) -> None:
     transformer = small_transformer(eos_bias=eos_bias)
-    num = 20 if opener is PlainBackend else 50
     crowd = run_in_a_crowd(
         transformer,
         random.Random(43),
-        num,
+        CROWD,
         opener=opener,
         vary=with_groups,
         has_suppressed=True,
     )
     for request, hypotheses in crowd:
         assert_equals_reference(transformer, request, hypotheses)
-    assert sum(request.search.num_groups > 1 for request, _ in crowd) > num // 3
+    assert sum(request.search.num_groups > 1 for request, _ in crowd) > CROWD // 3
 
 
 @backends
@@ -78,8 +78,7 @@ def test_beside_phrases_and_draws_groups_stay_what_they_are(opener: Callable[...
         return rng.choice([with_groups, with_phrases, with_sampling])(rng, request)
 
     transformer = small_transformer(eos_bias=1.0)
-    num = 12 if opener is PlainBackend else 40
-    crowd = run_in_a_crowd(transformer, random.Random(47), num, opener=opener, vary=vary)
+    crowd = run_in_a_crowd(transformer, random.Random(47), CROWD, opener=opener, vary=vary)
     for request, hypotheses in crowd:
         assert_equals_reference(transformer, request, hypotheses)
     assert any(request.phrases for request, _ in crowd)

@@ -18,6 +18,7 @@ from model.decode.backends.eager.backend import EagerBackend
 from model.decode.backends.floats import slow_reason
 from model.decode.session import DecodingSession, SessionLimits
 from support.search_cases import (
+    CROWD,
     FAMILIES,
     LIMITS,
     TOKENS,
@@ -43,7 +44,7 @@ def test_in_float64_a_crowd_never_changes_a_sentence(
     """Sources are padded, rows reordered, copied and given away, columns wrap."""
     transformer = small_transformer(**shape)
     assert slow_reason(transformer.config) is None
-    for request, hypotheses in run_in_a_crowd(transformer, random.Random(53), 30, opener=opener):
+    for request, hypotheses in run_in_a_crowd(transformer, random.Random(53), CROWD, opener=opener):
         assert_equals_reference(transformer, request, hypotheses)
 
 

@@ -22,6 +22,7 @@ from model.decode.session import DecodeRequest, DecodingSession, Hypothesis, Ses
 from model.errors import UnsupportedVariantError
 from model.nn.transformer import Transformer
 from support.search_cases import (
+    CROWD,
     LIMITS,
     TOKENS,
     assert_equals_reference,
@@ -59,19 +60,22 @@ def test_in_float64_a_crowd_never_changes_a_sentence(
 ) -> None:
     transformer = small_transformer(eos_bias=eos_bias, **shape)
     opener = partial(GridBackend, recorder=Rerun())
-    for request, hypotheses in run_in_a_crowd(transformer, random.Random(7), 40, opener=opener):
+    for request, hypotheses in run_in_a_crowd(transformer, random.Random(7), CROWD, opener=opener):
         assert_equals_reference(transformer, request, hypotheses)
 
 
 def test_tokens_are_suppressed_in_the_sentences_that_ask_for_it_and_in_no_other() -> None:
     transformer = small_transformer(eos_bias=1.0)
     opener = partial(GridBackend, recorder=Rerun())
-    crowd = run_in_a_crowd(transformer, random.Random(17), 80, opener=opener, has_suppressed=True)
+    crowd = run_in_a_crowd(
+        transformer, random.Random(17), 2 * CROWD, opener=opener, has_suppressed=True
+    )
     for request, hypotheses in crowd:
         assert_equals_reference(transformer, request, hypotheses)
         chosen = {token for one in hypotheses for token in one.token_ids}
         assert chosen.isdisjoint(request.suppressed_ids)
-    assert 20 < sum(bool(request.suppressed_ids) for request, _ in crowd) < 60
+    num_asking = sum(bool(request.suppressed_ids) for request, _ in crowd)
+    assert CROWD / 2 < num_asking < 3 * CROWD / 2
 
 
 def test_only_while_a_sentence_has_suppressed_tokens_does_a_step_look_at_them(

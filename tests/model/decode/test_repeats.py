@@ -22,6 +22,7 @@ from model.errors import ConfigError
 from model.nn.transformer import Transformer
 from support.reference_search import repeated
 from support.search_cases import (
+    CROWD,
     LIMITS,
     TOKENS,
     assert_equals_reference,
@@ -106,15 +107,16 @@ def test_nothing_is_said_twice_by_who_may_not_whoever_is_beside_them(
     opener: Callable[..., Backend], eos_bias: float
 ) -> None:
     transformer = small_transformer(eos_bias=eos_bias)
-    num = 16 if opener is PlainBackend else 50
-    crowd = run_in_a_crowd(transformer, random.Random(61), num, opener=opener, vary=without_repeats)
+    crowd = run_in_a_crowd(
+        transformer, random.Random(61), CROWD, opener=opener, vary=without_repeats
+    )
     for request, hypotheses in crowd:
         assert_equals_reference(transformer, request, hypotheses)
         size = request.search.no_repeat_ngram
         for one in hypotheses:
             own = ngrams(one.token_ids, size) if size and not request.forced_ids else []
             assert len(own) == len(set(own))
-    assert 4 < sum(request.search.no_repeat_ngram > 0 for request, _ in crowd) < num
+    assert 4 < sum(request.search.no_repeat_ngram > 0 for request, _ in crowd) < CROWD
 
 
 @backends

@@ -15,6 +15,7 @@ from model.decode.session import DecodeRequest, DecodingSession, FinishedSentenc
 from model.errors import CapacityError, InputError
 from model.nn.transformer import Transformer
 from support.search_cases import (
+    CROWD,
     LIMITS,
     TOKENS,
     assert_equals_reference,
@@ -54,18 +55,19 @@ def test_in_float64_a_crowd_never_changes_a_sentence(
     eos_bias: float, shape: dict[str, object]
 ) -> None:
     transformer = small_transformer(eos_bias=eos_bias, **shape)
-    for request, hypotheses in run_in_a_crowd(transformer, random.Random(7), 40):
+    for request, hypotheses in run_in_a_crowd(transformer, random.Random(7), CROWD):
         assert_equals_reference(transformer, request, hypotheses)
 
 
 def test_tokens_are_suppressed_in_the_sentences_that_ask_for_it_and_in_no_other() -> None:
     transformer = small_transformer(eos_bias=1.0)
-    crowd = run_in_a_crowd(transformer, random.Random(17), 80, has_suppressed=True)
+    crowd = run_in_a_crowd(transformer, random.Random(17), 2 * CROWD, has_suppressed=True)
     for request, hypotheses in crowd:
         assert_equals_reference(transformer, request, hypotheses)
         chosen = {token for one in hypotheses for token in one.token_ids}
         assert chosen.isdisjoint(request.suppressed_ids)
-    assert 20 < sum(bool(request.suppressed_ids) for request, _ in crowd) < 60
+    num_asking = sum(bool(request.suppressed_ids) for request, _ in crowd)
+    assert CROWD / 2 < num_asking < 3 * CROWD / 2
 
 
 def test_without_eos_a_sentence_goes_on_to_its_cap() -> None:
@@ -104,7 +106,7 @@ def test_a_plain_search_makes_no_mask(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_in_float32_a_crowd_changes_a_sentence_only_at_ties() -> None:
     transformer = small_transformer(dtype=torch.float32)
     num_ties = 0
-    for request, hypotheses in run_in_a_crowd(transformer, random.Random(11), 150):
+    for request, hypotheses in run_in_a_crowd(transformer, random.Random(11), 4 * CROWD):
         alone = run_alone(transformer, request)
         if [h.token_ids for h in hypotheses] != [h.token_ids for h in alone]:
             num_ties += 1
