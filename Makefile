@@ -156,7 +156,7 @@ image: ## Build IMAGE (dragoman:cpu); IMAGE_FLAGS are docker build's, docs/deplo
 	docker build --build-arg REVISION=$$(git rev-parse HEAD) $(IMAGE_FLAGS) --tag $(IMAGE) .
 
 test-image: install ## Build the image, again with other pins, run it, docker compose and a rollout; needs Docker
-	DRAGOMAN_LAYERS=1 .ci/containers
+	IMAGE_LAYERS=1 .ci/containers
 
 manifests: install ## Write what is generated in k8s/, then build and validate all of it
 	k8s/overlays/monitoring/generate
