@@ -29,6 +29,8 @@ _FROM = re.compile(
     r"(?= ?[-\u2013\u2014] ?$)"
 )
 _MAX_FROM = 12  # characters that it may take, with its dash
+# 15:00 and 15.00 Uhr
+_FULL_HOUR = re.compile(r"(?<![\d.,:/-])([01]?\d|2[0-4])(?::00(?![\d:])|\.00(?= ?Uhr))")
 _NUMERALS: Mapping[str, int] = MappingProxyType(
     {
         numeral: number
@@ -154,10 +156,6 @@ def differs_in_halves(source: str, target: str, pair: LanguagePair) -> bool:
     return any(
         clock.has_half and not _says_half(clock, target, words) for clock in find_clocks(source)
     )
-
-
-# 15:00 and 15.00 Uhr
-_FULL_HOUR = re.compile(r"(?<![\d.,:/-])([01]?\d|2[0-4])(?::00(?![\d:])|\.00(?= ?Uhr))")
 
 
 def _says_half(clock: Clock, target: str, words: tuple[str, str]) -> bool:
