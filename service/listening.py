@@ -4,7 +4,9 @@ Owns what every process that answers on the port does alike. Signals, and when a
 `service.server` and `service.fronts.process`.
 """
 
+import errno
 import logging
+import os
 import resource
 import socket
 from collections.abc import Callable, Iterator
@@ -118,9 +120,14 @@ def listen(host: str, port: int) -> socket.socket:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, _, _, _, address = min(found, key=lambda entry: entry[0] != socket.AF_INET)
         return socket.create_server(address, family=family)
-    except (OSError, UnicodeError) as error:
+    except (socket.gaierror, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise ConfigError(f"cannot listen on {host} port {port}: {reason}") from error
+    except OSError as error:  # what it says itself repeats the address
+        reason = os.strerror(error.errno) if error.errno else error
+        is_taken = error.errno == errno.EADDRINUSE
+        hint = "; DRAGOMAN_PORT or --port names another (0: a free one)" if is_taken else ""
+        raise ConfigError(f"cannot listen on {host} port {port}: {reason}{hint}") from error
 
 
 def url_of(listener: socket.socket) -> str:

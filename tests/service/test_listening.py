@@ -1,12 +1,14 @@
 """The parts of the server that no request shows; tests/e2e runs the whole."""
 
+import socket
 import subprocess
 import sys
 
 import pytest
 from fastapi import FastAPI
 
-from service.listening import uvicorn_config
+from model.errors import ConfigError
+from service.listening import listen, uvicorn_config
 from service.settings import Settings
 
 SCRIPT = """
@@ -54,3 +56,19 @@ def test_an_idle_connection_is_kept_longer_than_load_balancers_keep_theirs(
     settings = Settings() if seconds is None else Settings(idle_timeout_seconds=seconds)
     config = uvicorn_config(FastAPI(), settings, lambda _: None, max_connections=9)
     assert config.timeout_keep_alive == (75.0 if seconds is None else seconds)
+
+
+def test_a_port_that_is_taken_is_named_with_what_names_another() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        with pytest.raises(ConfigError) as caught:
+            listen("127.0.0.1", port)
+    assert f"127.0.0.1 port {port}: Address already in use; DRAGOMAN_PORT or --port" in str(
+        caught.value
+    )
+
+
+def test_an_address_of_another_machine_says_nothing_of_ports() -> None:
+    with pytest.raises(ConfigError, match=r"^cannot listen on 192\.0\.2\.1 port 0: ") as caught:
+        listen("192.0.2.1", 0)
+    assert "--port" not in str(caught.value)
