@@ -37,6 +37,18 @@ DE_EN = LanguagePair(source="de", target="en")
         ("13 pm, 0 am, 3:61 pm, 1:3 pm, 3:30:15 pm, 2024.3 pm", []),
         ("3 pmol, 5 amber, I am 5", []),
         ("at 15:30 and um 9 Uhr", []),
+        ("from 3 to 5 pm", ["15", "17"]),
+        ("Between 11:30 and 1 pm", ["11:30", "13"]),
+        ("from 3 people to 5 pm", ["17"]),
+        ("£10 pm, $5pm and 10 pm", ["22"]),
+        ("下午2点半到4点", ["14:30", "16"]),
+        ("今晚8点至10点，12点", ["20", "22"]),
+        ("上午11点到1点", ["11"]),
+        ("晚上9点到12点", ["21", "0"]),
+        ("下午 3 点半，下午 3 点 05 分，今晚 8 点", ["15:30", "15:05", "20"]),
+        ("下午2点15名学生，下午3点20 个人，下午3点10月", ["14", "15", "15"]),
+        ("下午3点半决赛，下午3点半小时，下午3点半", ["15", "15", "15:30"]),
+        ("午夜12点半", ["0:30"]),
     ],
 )
 def test_times_are_found_with_their_half_of_the_day(text: str, times: list[str]) -> None:
@@ -46,6 +58,12 @@ def test_times_are_found_with_their_half_of_the_day(text: str, times: list[str])
 def test_the_stop_that_ends_a_sentence_is_none_of_a_time() -> None:
     text = "Open until 6 p.m. on Monday and 8 p.m."
     assert [text[clock.start : clock.end] for clock in find_clocks(text)] == ["6 p.m.", "8 p.m"]
+
+
+def test_the_word_for_a_day_and_its_space_stay_where_they_are() -> None:
+    text = "今晚 8 点开会"
+    (clock,) = find_clocks(text)
+    assert text[clock.start : clock.end] == "8 点"
 
 
 @pytest.mark.parametrize("hour", range(24))
@@ -77,6 +95,8 @@ def test_every_time_of_the_day_is_the_same_in_english_and_in_chinese(
         ("3点半", ZH_EN, []),
         ("at 15:30", EN_DE, []),
         ("Platz 3 am Fenster", DE_EN, []),
+        ("open from 3 to 5 pm", EN_DE, ["15:00", "17:00"]),
+        ("下午2点半到4点", ZH_EN, ["2:30 pm", "4 pm"]),
     ],
 )
 def test_a_time_is_written_as_its_language_does(
@@ -94,6 +114,10 @@ def test_a_time_is_written_as_its_language_does(
         ("for 15.00", "for 15.00"),
         ("it took 1:00:00", "it took 1:00:00"),
         ("10:000 and 10:0", "10:000 and 10:0"),
+        ("Open 9:00-17:00, 10.00-12.00 Uhr", "Open 9-17, 10-12 Uhr"),
+        ("00 Uhr, 24:00, 15h00, 15 h 00, 15：00", "0 Uhr, 0, 15, 15, 15"),
+        ("2015-15:00", "2015-15:00"),
+        ("下午3点20个人，5/3下午3点", "15;20个人，5/3;15"),
     ],
 )
 def test_times_are_written_in_24_hours(text: str, whole: str) -> None:
@@ -122,6 +146,32 @@ def test_times_are_written_in_24_hours(text: str, whole: str) -> None:
         ("下午3点", "at 3 p.m.", ZH_EN, False),
         ("Platz 3 am Fenster", "seat 3 at the window", DE_EN, False),
         ("at 3 pm", "saat 3'te", LanguagePair(source="en", target="tr"), False),
+        # minutes are no hour
+        ("at 3:15 pm", "um 3:15 Uhr", EN_DE, True),
+        ("at 12:00 am", "um 12:00 Uhr", EN_DE, True),
+        ("下午3点15分", "at 3:15", ZH_EN, True),
+        # the hour of a morning, where hours are told
+        ("from 9 am to 5 pm", "von 9 bis 17 Uhr", EN_DE, False),
+        ("at 10 am and 2 pm", "um 10 und 14 Uhr", EN_DE, False),
+        ("at 9 am", "à 9 heures", LanguagePair(source="en", target="fr"), False),
+        ("at 9:30 am", "à 9h30", LanguagePair(source="en", target="fr"), False),
+        ("at 9 am", "a las 9", LanguagePair(source="en", target="es"), False),
+        ("at 9 am", "alle ore 9", LanguagePair(source="en", target="it"), False),
+        # the other half
+        ("at 9 am", "晚上9点", EN_ZH, True),
+        ("上午9:00", "at 9:00 pm", ZH_EN, True),
+        ("at 12 pm", "凌晨12点", EN_ZH, True),
+        ("at 12:00 am", "火车12:00 am", EN_ZH, True),
+        ("中午12点", "at 12 am", ZH_EN, True),
+        ("上午9点到下午5点", "from 9 am to 5 pm", ZH_EN, False),
+        ("上午9点到下午5点", "from 9 pm to 5 am", ZH_EN, True),
+        ("at 3:30 pm", "um 3:30 Uhr vormittags", EN_DE, True),
+        ("早上7点我出发", "I am leaving at 7", ZH_EN, True),
+        ("早上7点我出发", "I am leaving at 7 am", ZH_EN, False),
+        # half an hour
+        ("下午3点半见", "See you at 3 pm", ZH_EN, True),
+        ("下午3点半见", "See you at half past three in the afternoon", ZH_EN, False),
+        ("at 3:30 pm", "um halb vier nachmittags", EN_DE, False),
     ],
 )
 def test_what_loses_the_half_of_a_day_differs(
